@@ -174,3 +174,14 @@ def test_a_group_that_there_is_not_is_found_by_lint(project: Project) -> None:
     assert done.status == 2
     assert "@freinds" in done.out
     assert 'Did you mean "friends"?' in done.out
+
+
+def test_pots_are_shown_with_what_is_taken(project: Project) -> None:
+    project.configure(
+        '[policy.pots.notes]\nper = "day"\ncalls = 3\n[[policy.rules]]\nid = "n"\neffect = "allow"\n'
+        'tools = ["note.write"]\nlimit = { pot = "notes" }\n'
+    )
+    project.job("notes", "--path", "n.txt")
+    assert "1 of 3 calls taken today" in project.here("policy", "pots").out
+    (pot,) = project.here("policy", "pots", "--json").json
+    assert (pot["pot"], pot["calls"], pot["most_calls"]) == ("notes", 1, 3)

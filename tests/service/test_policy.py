@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from remit import tool
+from remit import Run, recipe, tool
 from tests.opened import OpenRemit
 
 
@@ -32,3 +32,41 @@ async def test_a_call_that_names_nobody_is_this_processs_own(remit_in: OpenRemit
         explain = remit.service.policy.explain
         assert (await explain("pad.write", {"text": "x"}, principal="")).decision.rule_id == "not-eve"
         assert (await explain("pad.write", {"text": "x"}, principal="bob")).decision.effect == "ask"
+
+
+POTS = {
+    "pads": {"per": "month", "zone": "Europe/Berlin", "sum": {"pad.*": "pages/10"}, "max": 5},
+    "each": {"per": "day", "by": "principal", "calls": 3},
+}
+POT_RULES = [
+    {"id": "write", "effect": "allow", "tools": ["pad.write"], "limit": {"pot": "pads"}},
+    {"id": "stop", "effect": "deny", "tools": ["pad.*"], "limit": {"pot": "pads"}},
+    {"id": "often", "effect": "deny", "limit": {"pot": "each"}},
+]
+
+
+@tool("pad.fill")
+def fill(pages: int) -> int:
+    """Fill."""
+    return pages
+
+
+async def test_pots_say_how_full_they_are_and_a_refusal_by_one_is_derived_from_the_record(remit_in: OpenRemit) -> None:
+    rules = [{**rule, "tools": ["pad.fill"]} if rule["id"] == "write" else rule for rule in POT_RULES]
+    flags = {"policy.rules": rules, "policy.pots": POTS}
+    async with remit_in(tools=[fill], recipes=[fills], flags=flags) as remit:
+        job = await remit.start(fills())
+        refusal = await job
+        assert "4 of 5 taken this month" in refusal
+        found = {pot.pot: pot for pot in await remit.service.policy.pots()}
+        assert (found["pads"].taken, found["pads"].max, found["pads"].calls) == ("4", "5", 1)
+        assert found["pads"].words == "4 of 5 taken this month"
+        assert (found["each"].taken, found["each"].calls) == ("", None)
+        (refused,) = [one for one in await remit.service.policy.rulings(0, "stop") if one.verdict == "denied"]
+        assert refused.step == "2"
+
+
+@recipe("fills")
+async def fills(run: Run) -> str:
+    await run.call(fill, pages=40)
+    return (await run.attempt("pad.fill", {"pages": 20})).reason

@@ -56,10 +56,11 @@ def test_results(settings: Settings, tools: Sequence[ToolMeta]) -> list[TestResu
 def configured(settings: Settings) -> Policy:
     """The policy of the settings. Raises PolicyError."""
     from remit.policy.groups import parse_groups
+    from remit.policy.pots import filled
     from remit.policy.rules import Policy
 
     said = settings.policy
-    return Policy.parse(said.rules, taint=said.taint, groups=parse_groups(said.groups))
+    return Policy.parse(filled(said.rules, said.pots), taint=said.taint, groups=parse_groups(said.groups))
 
 
 def rules_in(file: Path) -> tuple[dict[str, Any], ...]:

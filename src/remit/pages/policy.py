@@ -18,6 +18,7 @@ from remit.policy.explain import Explanation, written
 from remit.policy.lint import Finding
 from remit.policy.rule import Rule
 from remit.record.decisions import STREAMS, Hits, Ruling
+from remit.service.policy import PotView
 
 _TONES: Final[dict[Effect, str]] = {"allow": "quiet", "ask": "asks", "deny": "bad"}
 """The tone of each effect."""
@@ -68,6 +69,7 @@ class Policy(View, frozen=True, kw_only=True):
     defaults: tuple[Hits, ...]
     """Decisions that no rule made."""
     streams: int = STREAMS
+    pots: tuple[PotView, ...]
     remembered: tuple[Remembered, ...]
     tools: tuple[str, ...]
     """Names to choose from."""
@@ -166,6 +168,7 @@ async def _page(asked: PageRequest, form: Form, explanation: Explanation | None 
         status=400 if wrong else 200,
         rules=rules,
         defaults=tuple(sorted(hits.values(), key=lambda one: -one.total)),
+        pots=tuple(await service.policy.pots()),
         remembered=tuple(await service.approvals.active()),
         tools=tuple(tool.name for tool in await seen(asked)),
         form=form,

@@ -18,9 +18,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from datetime import UTC, date, datetime, tzinfo
+from datetime import UTC, date, datetime
 from typing import Any, Final, Protocol
-from zoneinfo import ZoneInfo
 
 import msgspec
 
@@ -30,7 +29,7 @@ from remit.policy.decision import CALLER_KINDS, Caller, Effect, Query
 from remit.policy.expression import Node, compiled
 from remit.policy.globs import name_matcher
 from remit.policy.limit import Limit
-from remit.policy.table import Table, closest, describe
+from remit.policy.table import Table, closest, describe, zone_of
 
 _PRINCIPAL: Final = "principal"
 _JOBS: Final = frozenset({"job", "plan"})
@@ -102,7 +101,7 @@ class Window(msgspec.Struct, frozen=True, kw_only=True):
             return False
         if not self.days and self.hours is None:
             return True
-        local = datetime.fromtimestamp(now // _MICROSECONDS, _zone(self.zone))
+        local = datetime.fromtimestamp(now // _MICROSECONDS, zone_of(self.zone))
         day, minute = local.weekday(), local.hour * 60 + local.minute
         if self.hours is not None:
             first, last = self.hours
@@ -137,11 +136,7 @@ def parse_window(table: Table, key: str) -> Window | None:
     if not isinstance(raw, Mapping) or not raw:
         raise table.error(key, f"must be a table, not {describe(raw)}", f"It may hold: {', '.join(KEYS)}.")
     below = Table(raw, f"{table.where}, {key}", KEYS)
-    zone = below.text("zone", "UTC")
-    try:
-        _zone(zone)
-    except (KeyError, ValueError, OSError):
-        raise below.error("zone", f"does not know {zone!r}", 'Write a name such as "Europe/Berlin".') from None
+    zone = below.zone()
     since, until = _moment(below, "since", zone), _moment(below, "until", zone)
     window = Window(days=_days(below), hours=_hours(below), since=since, until=until, zone=zone)
     if since is not None and until is not None and since >= until:
@@ -188,11 +183,7 @@ def _moment(table: Table, key: str, zone: str) -> int | None:
         raise table.error(
             key, f"must be a time, not {describe(value)}", "Write it as 2026-05-01 or 2026-05-01T12:00:00Z."
         )
-    return int((at if at.tzinfo else at.replace(tzinfo=_zone(zone))).timestamp() * _MICROSECONDS)
-
-
-def _zone(name: str) -> tzinfo:
-    return UTC if name == "UTC" else ZoneInfo(name)  # which keeps those it has read
+    return int((at if at.tzinfo else at.replace(tzinfo=zone_of(zone))).timestamp() * _MICROSECONDS)
 
 
 def _shown(moment: int) -> str:

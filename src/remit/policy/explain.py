@@ -70,7 +70,25 @@ def used_up(rules: Iterable[Rule], query: Query) -> str:
         if rule.effect == "allow" and rule.limit is not None and rule.limit.within(rule.id, query) is False
         if msgspec.structs.replace(rule, limit=None).matches(query)
     ]
-    return " ".join([f"Rule {rule.id} would allow it, but its limit is reached: {rule.limit}." for rule in spent])
+    return " ".join(
+        f"Rule {rule.id} would allow it, but its limit is reached: {rule.limit}; {_spent(rule, query)}."
+        for rule in spent
+    )
+
+
+def beyond(rules: Iterable[Rule], decision: Decision, query: Query) -> str:
+    """Return how full the limit is beyond which a rule decided, and those of rules that would allow; empty: none."""
+    decider = next((rule for rule in rules if rule.id == decision.rule_id and rule.limit is not None), None)
+    own = f"Its limit is reached: {decider.limit}; {_spent(decider, query)}." if decider is not None else ""
+    return " ".join(filter(None, (own, used_up(rules, query))))
+
+
+def _spent(rule: Rule, query: Query) -> str:
+    taken = query.facts.taken if query.facts is not None else None
+    if rule.limit is None or taken is None:
+        return ""
+    key = rule.limit.key(rule.id, query)
+    return rule.limit.spent(taken[key]) if key in taken else rule.limit.spent()
 
 
 def worded(key: str, constraint: Constraint, query: Query, found: Verdict) -> str:
@@ -94,7 +112,8 @@ def _limit(rule: Rule, query: Query) -> tuple[Verdict, str]:
     taken = query.facts.taken if query.facts is not None else None
     calls, total = (taken or {}).get(limit.key(rule.id, query), (0, 0))
     where = "unknown" if within is None else "is not reached" if within else "is reached"
-    spent = f", {calls} calls" + (f" and {total} of {limit.sum}" if limit.sum else "") + " so far" if taken else ""
+    argument = limit.argument(query.tool.name if query.tool else "")
+    spent = f", {calls} calls" + (f" and {total} of {argument}" if argument else "") + " so far" if taken else ""
     return None if within is None else within is not rule.wide, f"limit {limit}: {where}{spent}"
 
 

@@ -285,8 +285,11 @@ def _conditions(rule: Rule, scope: _Scope) -> Iterator[Finding]:
         known = {name: tool for name, (tool, _) in scope.tools.items()}
         for kind, message, remedy in problems(rule.where, tools, known):
             yield _finding(cast("Kind", kind), rule, message, remedy)
-    summed = rule.limit.sum if rule.limit is not None else ""
-    if summed and not any(declares(tool.input_schema, summed) for tool in tools):
+    if (limit := rule.limit) is None:
+        return
+    names = {tool.name: limit.argument(tool.name).partition("/")[0] for tool in tools}
+    summed = ", ".join(sorted({name for name in names.values() if name}))
+    if summed and not any(declares(tool.input_schema, names[tool.name]) for tool in tools if names[tool.name]):
         message = f"names the argument {summed!r}, which none of its tools has"
         yield _finding("unknown-argument", rule, message)
 

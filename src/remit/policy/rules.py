@@ -361,8 +361,8 @@ def _needs(rules: Sequence[Rule]) -> Needs:
 
 
 def _looks_at_time(rule: Rule) -> bool:
-    by_day = rule.limit is not None and rule.limit.per == "day"
-    return by_day or rule.during is not None or rule.outside is not None or "age(" in str(rule.where or "")
+    timed = rule.limit is not None and rule.limit.per != "job"
+    return timed or rule.during is not None or rule.outside is not None or "age(" in str(rule.where or "")
 
 
 def _limited(rule: Rule, limit: Limit) -> Limited:

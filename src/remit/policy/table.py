@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from datetime import UTC, tzinfo
 from typing import Any, TypeVar
+from zoneinfo import ZoneInfo
 
 from remit.errors import PolicyError
 from remit.nearest import did_you_mean
@@ -41,6 +43,15 @@ class Table:
         if not isinstance(value, str):
             raise self.error(key, f"must be a string, not {describe(value)}")
         return value
+
+    def zone(self) -> str:
+        """The time zone under `zone`."""
+        name = self.text("zone", "UTC")
+        try:
+            zone_of(name)
+        except (KeyError, ValueError, OSError):
+            raise self.error("zone", f"does not know {name!r}", 'Write a name such as "Europe/Berlin".') from None
+        return name
 
     def choice(self, key: str, choices: Sequence[T]) -> T:
         """One of a few strings; required."""
@@ -83,3 +94,8 @@ def describe(value: object) -> str:
     text = repr(value)
     shown = text if len(text) <= 60 else text[:57] + "..."  # noqa: PLR2004 - one line of a terminal
     return shown if isinstance(value, (str, int, float, bool, list, dict)) else f"{shown} ({type(value).__name__})"
+
+
+def zone_of(name: str) -> tzinfo:
+    """Return a time zone. Raises KeyError, ValueError or OSError for a name of none."""
+    return UTC if name == "UTC" else ZoneInfo(name)  # which keeps those it has read

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
 from msgspec.structs import replace
 
+from remit.operation import operation
 from remit.policy.cases import Given, given_of, moment_of
 from remit.policy.decision import Caller, CallerKind, Query
 from remit.policy.explain import Explanation, explain
+from remit.policy.limit import Limit, Per
 from remit.policy.lint import Finding, lint_rules
 from remit.policy.rule import Rule
 from remit.policy.table import Table
@@ -22,6 +26,23 @@ if TYPE_CHECKING:
 
 GIVEN: Final = ("at", "input", "seen", "taken")
 """The facts that an explanation may take as given."""
+
+
+class PotView(msgspec.Struct, frozen=True, kw_only=True):
+    """How full a pot is now."""
+
+    pot: str
+    per: Per
+    zone: str
+    max: str = ""
+    """The largest sum, as a decimal number; empty: only calls are counted."""
+    taken: str = ""
+    """The part of it that is taken; empty: each job, principal or tool has a part of its own, or there is no sum."""
+    most_calls: int | None = None
+    calls: int | None = None
+    """Calls that are counted; null: each job, principal or tool has a part of its own."""
+    words: str
+    """The same, in a line."""
 
 
 class PolicyRules:
@@ -37,6 +58,16 @@ class PolicyRules:
     def rules(self) -> tuple[Rule, ...]:
         """The configured rules, in the order of the file."""
         return self._services.policy.rules
+
+    @operation("policy.pots", "GET /v1/policy/pots", "read", "Show how full the pots of rules are.")
+    async def pots(self) -> list[PotView]:
+        """Show how full each pot that a rule names is now. Raises LimitUnprovenError."""
+        limits = {rule.limit.pot: rule.limit for rule in self.rules if rule.limit is not None and rule.limit.pot}
+        caller = Caller(principal=self._principal, kind="session")
+        query = Query(tool=None, key="", args={}, caller=caller, now=self._services.journal.clock.now())
+        keys = {name: limit.key("", query) for name, limit in limits.items() if not limit.by}
+        totals = await self._services.takings.totals([key for key in keys.values() if key], "")
+        return [_pot(limit, totals.get(keys.get(name, ""))) for name, limit in sorted(limits.items())]
 
     async def findings(self, patience_s: float | None = None) -> list[Finding]:
         """Return what is wrong with the rules or useless in them.
@@ -102,3 +133,17 @@ class PolicyRules:
         keys = [key for one in limits if (key := one.limit.key(one.rule.id, query))]
         totals = await self._services.takings.totals(keys, "")
         return replace(query, facts=replace(query.facts, taken=totals))
+
+
+def _pot(limit: Limit, taken: tuple[int, Decimal] | None) -> PotView:
+    calls, total = taken or (None, None)
+    return PotView(
+        pot=limit.pot,
+        per=limit.per,
+        zone=limit.zone,
+        max="" if limit.max is None else str(limit.max),
+        taken="" if total is None or limit.max is None else str(total),
+        most_calls=limit.calls,
+        calls=calls,
+        words=str(limit) if taken is None else limit.spent(taken),
+    )

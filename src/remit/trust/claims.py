@@ -152,6 +152,11 @@ def _groups(settings: Settings, _env: Mapping[str, str]) -> Iterator[str]:
         yield f"say who and what rules mean by {', '.join(f'@{name}' for name in settings.policy.groups)}"
 
 
+def _pots(settings: Settings, _env: Mapping[str, str]) -> Iterator[str]:
+    if any(rule.get("effect") not in _STRICTER for rule in settings.policy.rules):
+        yield f"say how much rules allow by the pots {', '.join(settings.policy.pots)}"
+
+
 def _taint(settings: Settings, _env: Mapping[str, str]) -> Iterator[str]:
     if settings.policy.taint == "allow":
         yield "let untrusted text decide what the calls of agents reach"
@@ -191,6 +196,7 @@ _SPOKEN: Final[dict[str, Callable[[Settings, Mapping[str, str]], Iterator[str]]]
     "mcp.servers": _servers,
     "policy.rules": _rules,
     "policy.groups": _groups,
+    "policy.pots": _pots,
     "policy.taint": _taint,
     "tools.trusted_output": _trusted,
     "tools.always_trusted_output": _always,

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from remit.wiring.services import ServicesOnUse
 
 SERVERS: Final = ("servers",)
-RULES: Final = ("rules", "groups", "taint", "tests")
+RULES: Final = ("rules", "groups", "pots", "taint", "tests")
 AT_ONCE: Final = frozenset({*(f"mcp.{name}" for name in SERVERS), *(f"policy.{name}" for name in RULES)})
 """Settings that take effect while a process runs; every other needs a restart."""
 

@@ -160,10 +160,11 @@ class ServicesOnUse:
 def policy_of(settings: Settings) -> Policy:
     """The rules. Raises SettingsError."""
     from remit.policy.groups import parse_groups
+    from remit.policy.pots import filled
     from remit.policy.rules import Policy
 
     rules = settings.policy
-    return Policy.parse(rules.rules, taint=rules.taint, groups=parse_groups(rules.groups))
+    return Policy.parse(filled(rules.rules, rules.pots), taint=rules.taint, groups=parse_groups(rules.groups))
 
 
 def _metrics(journal: Journal) -> Registry:

@@ -8,6 +8,7 @@ from typing import Any
 from remit.codes import Code
 from remit.gateway.outcome import Outcome
 from remit.journal.kinds import GateRefused, LimitTaken, ToolInvocationStarted
+from remit.policy.pots import filled
 from remit.tools.meta import Level
 from remit.tools.provider import CallContext, JobFacts, ToolResult
 from tests.gateway.world import Scripted, World, meta, opened
@@ -44,6 +45,23 @@ async def test_a_rule_allows_so_many_calls_and_then_asks() -> None:
         ]
         started = [one for one in await world.recorded() if isinstance(one, ToolInvocationStarted)]
         assert [one.intent for one in taken] == [one.idempotency_key for one in started]
+
+
+async def test_rules_and_tools_share_a_pot() -> None:
+    pot = {"per": "day", "sum": {"odd.pay": "cents/100", "odd.look": "euros"}, "max": 1}
+    rules = [
+        {"id": "both", "effect": "allow", "limit": {"pot": "money"}},
+        {"id": "beyond", "effect": "deny", "tools": ["odd.*"], "limit": {"pot": "money"}},
+    ]
+    async with opened(desk(), rules=filled(rules, {"money": pot})) as world:
+        outcomes = [
+            await pay(world, 1, 60),
+            await world.call("odd.look", {"euros": 0.4}, step="2"),
+            await pay(world, 3, 1),
+        ]
+        assert [one.status for one in outcomes] == ["ok", "ok", "blocked"]
+        assert outcomes[2].code is Code.POLICY_DENIED
+        assert "1.0 of 1 taken today" in outcomes[2].reason
 
 
 async def test_what_is_taken_is_durable_before_the_call_is_announced() -> None:

@@ -5,7 +5,7 @@ Facts that rules ask for beside the call: the job's input, results of its earlie
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakKeyDictionary
@@ -21,6 +21,7 @@ from remit.journal.kinds import UNSET, LimitTaken, ToolInvocationFinished, ToolI
 from remit.journal.kinds.calls import DecisionFacts
 from remit.journal.lineage import inherited
 from remit.policy.decision import UNKNOWN, Caller, Facts, Query
+from remit.policy.explain import beyond
 from remit.policy.levels import exposed
 from remit.policy.rules import NO_NEEDS
 from remit.policy.verdict import DONE
@@ -70,7 +71,7 @@ class FactFinder:
         query = replace(query, facts=Facts(input=known, seen=seen, taken=taken))
         totals = {rule: (calls, str(total)) for rule, key in keys.items() if key for calls, total in (taken[key],)}
         call.facts = DecisionFacts(seen=places, taken=totals)
-        call.parts = tuple(
+        parts = (
             Part(
                 limit=one.limit,
                 key=keys[one.rule.id],
@@ -88,6 +89,7 @@ class FactFinder:
             for one in limited
             if keys[one.rule.id]
         )
+        call.parts = _together(parts)
         return query
 
     async def _seen(self, writer: StreamWriter, tools: frozenset[str]) -> tuple[Mapping[str, Any], dict[str, int]]:
@@ -111,6 +113,15 @@ class FactFinder:
             encoded = await self._journal.value(finished.result, finished.result_blob)
             found[tool] = _decoded(encoded) if encoded is not None else None
         return found, places
+
+
+def _together(parts: Iterable[Part]) -> tuple[Part, ...]:
+    """One part of each count, though several rules share a pot; it is bound if one of theirs is."""
+    found: dict[str, Part] = {}
+    for part in parts:
+        known = found.get(part.key)
+        found[part.key] = part if known is None or (part.bound and not known.bound) else known
+    return tuple(found.values())
 
 
 def with_remembered(
@@ -208,7 +219,8 @@ class Authorize:
         if decision.effect == "deny":
             look = f"See `remit policy explain {tool.meta.name}`; the" if call.asking is None else "The"
             remedy = f"{look} rule is {decision.rule_id}."
-            return refused(Code.POLICY_DENIED, decision.reason, remedy)
+            full = beyond(call.policy.rules, decision, query)
+            return refused(Code.POLICY_DENIED, f"{decision.reason} {full}" if full else decision.reason, remedy)
         if request.barred is not None:
             return request.barred
         if tool.meta.isolation == "none" and exposed(tool.meta, self._unprotected):

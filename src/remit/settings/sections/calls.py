@@ -26,6 +26,13 @@ class PolicySettings(Section, frozen=True):
         dict[str, list[str]],
         About('Groups by name: `clerks = ["ann", "bob"]`. In rules `@clerks` stands for its members, people or tools.'),
     ] = msgspec.field(default_factory=dict)
+    pots: Annotated[
+        dict[str, dict[str, Any]],
+        About(
+            "Limits that several rules share, by name, as a rule's `limit` holds them: rules say "
+            '`limit = { pot = "refunds" }`.'
+        ),
+    ] = msgspec.field(default_factory=dict)
     tests: Annotated[
         Tables,
         About(

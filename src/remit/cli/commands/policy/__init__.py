@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from remit.policy.approval import Remembered
     from remit.policy.lint import Finding
     from remit.policy.rule import Rule
+    from remit.service.policy import PotView
 
 
 COMMANDS: Final[dict[str, Entry]] = {
@@ -24,6 +25,7 @@ COMMANDS: Final[dict[str, Entry]] = {
     "test": Entry("Commands", "Run the tests of the rules."),
     "explain": Entry("Commands", "Explain what the rules decide for a call."),
     "rules": Entry("Commands", "List the rules and the remembered approvals."),
+    "pots": Entry("Commands", "Show how full the pots of rules are."),
     "revoke": Entry("Commands", "End a remembered approval."),
     **entries_below("policy", FIRST_PARTY),
 }
@@ -57,6 +59,23 @@ def rules_command(state: State) -> int:
         _remembered(state, remembered)
 
     return state.show({"rules": [rule.canonical() for rule in rules], "remembered": remembered}, told)
+
+
+@command.command("pots")
+@json_option("the pots")
+@pass_state
+def pots_command(state: State) -> int:
+    """Show how full the pots of rules are.
+
+    A pot is a limit that several rules share: [policy.pots] in remit.toml; see docs/policy.md.
+    """
+    from remit.cli.tables import Column, table
+
+    def told(state: State, pots: list[PotView]) -> None:
+        rows = [(pot.pot, pot.words, pot.zone) for pot in pots]
+        table(state.output.out, ("POT", Column("TAKEN", whole=False), "ZONE"), rows)
+
+    return state.show(state.ask(lambda remit: remit.service.policy.pots(), code="recorded"), told)
 
 
 def _rules(state: State, rules: tuple[Rule, ...]) -> None:
@@ -117,10 +136,12 @@ def lint_command(state: State, live: bool) -> int:
     from remit.cli.policies import catalog, failed_tests, results_json, test_results
     from remit.policy.groups import parse_groups
     from remit.policy.lint import lint
+    from remit.policy.pots import filled
 
     settings, tools, unlisted = catalog(state, live=live)
     known = [*tools, *unlisted]
-    findings = lint(settings.policy.rules, tools, parse_groups(settings.policy.groups), unlisted)
+    rules = filled(settings.policy.rules, settings.policy.pots)
+    findings = lint(rules, tools, parse_groups(settings.policy.groups), unlisted)
     wrong = any(finding.severity == "error" for finding in findings)
     # Rules that cannot be understood make no policy that could be tested.
     results = [] if any(finding.kind == "invalid" for finding in findings) else test_results(settings, known)

@@ -67,6 +67,7 @@ def command(state: State, file: Path, since: str | None, fails: str) -> int:
 def _policy_in(file: Path) -> dict[str, Any]:
     """The rules of a file, with its groups and its taint. Raises UsageError."""
     from remit.cli.policies import policy_in
+    from remit.policy.pots import filled
 
     table = policy_in(file)
     more: dict[str, Any] = {name: table[name] for name in ("taint", "groups") if name in table}
@@ -74,7 +75,7 @@ def _policy_in(file: Path) -> dict[str, Any]:
         more["groups"] = {
             name: [members] if isinstance(members, str) else members for name, members in more["groups"].items()
         }
-    return {"rules": list(table["rules"]), **more}
+    return {"rules": filled(table["rules"], table.get("pots", {})), **more}
 
 
 def _print(state: State, report: BacktestReport) -> None:
