@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -140,6 +141,7 @@ _WHOLE_JOURNAL_S: Final = 3_600.0
 _LAST_CHARACTER: Final = "\U0010ffff"
 
 
+_PLAIN: Final = re.compile("[a-z]{1,20}")
 _EQUAL: Final = "key = {0} AND left(value, 200) = left({1}, 200) AND value = {1}"
 _SIZED: Final = "key = {{0}} AND type = {{1}} AND size {operator} {{2}}"
 _FEW: Final = f"SELECT count(*) FROM (SELECT FROM labels WHERE {{terms}} LIMIT {MANY}) AS fit"  # noqa: S608 - fixed parts
@@ -165,8 +167,10 @@ async def heads(db: asyncpg.Connection, query: HeadQuery) -> list[Head]:
         where.append(f"kind = {given(query.kind)}")
     if query.states[1:]:
         where.append(f"state = ANY ({given(query.states)})")
-    elif query.states:  # the index on states has its newest at hand
-        where.append(f"state = {given(query.states[0])}")
+    elif query.states:
+        # Written out where it can be: a plan for any state would look at the newest streams, whatever theirs is.
+        state = query.states[0]
+        where.append(f"state = '{state}'" if _PLAIN.fullmatch(state) else f"state = {given(state)}")
     if query.prefix:
         # A range, not LIKE: it needs no escaping. Names are compared byte by byte.
         where.append(f"stream >= {given(query.prefix)} AND stream < {given(query.prefix + _LAST_CHARACTER)}")
