@@ -49,11 +49,12 @@ async def test_a_rule_allows_so_many_calls_and_then_asks() -> None:
 
 async def test_rules_and_tools_share_a_pot() -> None:
     pot = {"per": "day", "sum": {"odd.pay": "cents/100", "odd.look": "euros"}, "max": 1}
-    rules = [
+    rules: list[Any] = [
         {"id": "both", "effect": "allow", "limit": {"pot": "money"}},
         {"id": "beyond", "effect": "deny", "tools": ["odd.*"], "limit": {"pot": "money"}},
     ]
-    async with opened(desk(), rules=filled(rules, {"money": pot})) as world:
+    rules = [*filled(rules, {"money": pot})]
+    async with opened(desk(), rules=rules) as world:
         outcomes = [
             await pay(world, 1, 60),
             await world.call("odd.look", {"euros": 0.4}, step="2"),
