@@ -12,7 +12,7 @@ import pytest
 
 DOCS: Final = Path(__file__).parents[2] / "docs"
 PAGES: Final = sorted(path.name for path in DOCS.glob("*.md"))
-CEILING: Final = 109_990
+CEILING: Final = 109_900
 """Words written by hand in all pages. Lower it after a cut; only the page of a new part raises it."""
 SENTENCE: Final = 12
 """Words from which on a sentence counts."""
@@ -26,6 +26,7 @@ DERIVED: Final = {
     "cli-groups.md": COMMANDS,
     "codes.md": r"^\| `\w+` \|.*\|.*\|.*\|.*$",
     "configuration.md": r"^\| `\w+` \|.*\|.*\|.*\|.*$",
+    "mcp.md": r"^\| \w+ \|(?: \d+ of \d+ \|){5}$",
     "policy.md": r"^\| `[\w-]+` \| (?:error|warning) \| .*$",
     "sandbox-battery.md": r"^\| .*$",
     "versions.md": r"^\| (?:tool|recipe): .*$",
