@@ -77,9 +77,9 @@ class Job(JobHandle[T]):
     async def result(self) -> T:
         from remit.jobs.end import Ended
 
-        found = await _end(self._runtime, self.id)
-        if isinstance(found, Ended):
-            return self._typed(msgspec.json.decode(found.encoded))
+        end = await _end(self._runtime, self.id)
+        if isinstance(end, Ended):
+            return self._typed(msgspec.json.decode(end.encoded))
         return await self._result()
 
 
@@ -155,8 +155,8 @@ class Remit:
         from remit.wiring.runtime import open_runtime
 
         register = _register()
-        if self._found and not (found := standing(self.settings, register, os.environ)).trusted:
-            raise untrusted(found)
+        if self._found and not (trust_state := standing(self.settings, register, os.environ)).trusted:
+            raise untrusted(trust_state)
         missing = missing_journal(self.settings, os.environ)
         if missing is not None:
             make_key(self.settings)
@@ -191,10 +191,10 @@ class Remit:
         settings = read()
         if self._flags.get("journal.url") != ":memory:" or os.environ.get(CONFIG):
             return settings
-        if (found := standing(settings, _register(), os.environ)).trusted:
+        if (trust_state := standing(settings, _register(), os.environ)).trusted:
             return settings
-        _log.warning("%s", found.ignored)
-        return read(doubted=found.keys)
+        _log.warning("%s", trust_state.ignored)
+        return read(doubted=trust_state.keys)
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -310,8 +310,8 @@ class Remit:
     async def ended(self, job: str | Job[Any]) -> JobRow:
         from remit.jobs.end import Ended
 
-        found = await _end(self.runtime, id_of(job))
-        return await self.service.jobs.row(id_of(job)) if isinstance(found, Ended) else found
+        end = await _end(self.runtime, id_of(job))
+        return await self.service.jobs.row(id_of(job)) if isinstance(end, Ended) else end
 
     async def settled(self, *jobs: str | Job[Any], labels: Mapping[str, str] | None = None) -> list[JobRow]:
         """Wait until every one of these jobs, or of those with these labels, has ended or waits for someone.

@@ -195,8 +195,8 @@ class NondeterminismError(RunError):
         self.step = step
         self.recorded = recorded
         self.asked = asked
-        why = f"step {step}: the journal holds {recorded}, but the recipe requests {asked}"
-        super().__init__(why, code=code, remedy=remedy)
+        reason = f"step {step}: the journal holds {recorded}, but the recipe requests {asked}"
+        super().__init__(reason, code=code, remedy=remedy)
 
 
 class ProviderError(Exception):

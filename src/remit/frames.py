@@ -21,12 +21,12 @@ def frames_of(error: BaseException) -> tuple[str, ...]:
 
     Frames of Remit, of Python and of libraries are left out. If no other is left, the innermost one stands for them.
     """
-    found = [
+    frames = [
         (code.co_filename, f"{_near(code.co_filename)}:{line} in {code.co_qualname}"[-_LONGEST:])
         for code, line in ((frame.f_code, line) for frame, line in traceback.walk_tb(error.__traceback__))
     ]
-    own = [text for file, text in found if is_own(file)]
-    shown = own or [text for file, text in found if not file.startswith(_OURS)][-1:]
+    own = [text for file, text in frames if is_own(file)]
+    shown = own or [text for file, text in frames if not file.startswith(_OURS)][-1:]
     return tuple(shown if len(shown) <= MOST else [shown[0], *shown[1 - MOST :]])
 
 

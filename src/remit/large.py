@@ -40,8 +40,8 @@ def is_large(value: object) -> bool:
     if type(value) in _SCALARS:
         return False
     if type(value) is dict and len(value) <= _FEW:  # as most arguments and results are
-        for one in value.values():
-            if type(one) not in _SCALARS and (type(one) is not str or len(one) > _SHORT):
+        for item in value.values():
+            if type(item) not in _SCALARS and (type(item) is not str or len(item) > _SHORT):
                 return _exceeds(value, _PARTS, LARGE)
         return False
     return _exceeds(value, _PARTS, LARGE)
@@ -57,20 +57,20 @@ def _exceeds(value: object, most: int, most_size: int) -> bool:
         return False
     waiting, parts, size = [value], 0, 0
     while waiting:
-        one = waiting.pop()
-        if isinstance(one, str | bytes):
-            size += len(one)
-        elif isinstance(one, dict):
-            parts += len(one)
+        item = waiting.pop()
+        if isinstance(item, str | bytes):
+            size += len(item)
+        elif isinstance(item, dict):
+            parts += len(item)
             if parts <= most:
-                waiting += one.values()
-        elif isinstance(one, list | tuple | set | frozenset):
-            parts += len(one)
+                waiting += item.values()
+        elif isinstance(item, list | tuple | set | frozenset):
+            parts += len(item)
             if parts <= most:
-                waiting += one
-        elif (names := _fields(type(one))) and parts <= most:
+                waiting += item
+        elif (names := _fields(type(item))) and parts <= most:
             parts += len(names)
-            waiting += [getattr(one, name, None) for name in names]
+            waiting += [getattr(item, name, None) for name in names]
         if size > most_size or parts > most:
             return True
     return False

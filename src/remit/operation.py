@@ -200,7 +200,7 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def key(self) -> Parameter | None:
         """The parameter that follows from the Idempotency-Key."""
-        return next((one for one in self.parameters if one.source is Source.KEY), None)
+        return next((parameter for parameter in self.parameters if parameter.source is Source.KEY), None)
 
 
 @cache
@@ -214,8 +214,8 @@ def _operation(function: Callable[..., Any], declaration: Declaration) -> Operat
     hints = _hints(function)
     braces = {part[1:-1] for part in declaration.path.split("/") if part.startswith("{")}
     signature = list(inspect.signature(function).parameters.values())[1:]
-    parameters = tuple(_parameter(one, hints[one.name], braces) for one in signature)
-    if braces != {one.sent for one in parameters if one.source is Source.PATH}:
+    parameters = tuple(_parameter(entry, hints[entry.name], braces) for entry in signature)
+    if braces != {entry.sent for entry in parameters if entry.source is Source.PATH}:
         raise TypeError(f"{declaration.name}: its method has not the parameters of {declaration.path}")
     return Operation(
         declaration=declaration,
@@ -282,16 +282,19 @@ def is_struct(kind: Any) -> bool:
 
 
 def _shape(declaration: Declaration, parameters: tuple[Parameter, ...], hints: dict[str, Any]) -> Any:
-    whole = next((one for one in parameters if one.source is Source.BODY), None)
+    whole = next((parameter for parameter in parameters if parameter.source is Source.BODY), None)
     if whole is not None:
         return whole.wire.type or hints[whole.name]
     fields: list[Any] = []
-    for one in parameters:
-        if one.flat is not None:
-            fields += [(name, str, "") if one.is_optional else (name, kind) for name, kind in one.flat.fields.values()]
-        elif one.source is Source.FIELD:
-            default = () if one.default is inspect.Parameter.empty else (one.default,)
-            fields.append((one.sent, one.wire.type or hints[one.name], *default))
+    for parameter in parameters:
+        if parameter.flat is not None:
+            fields += [
+                (name, str, "") if parameter.is_optional else (name, kind)
+                for name, kind in parameter.flat.fields.values()
+            ]
+        elif parameter.source is Source.FIELD:
+            default = () if parameter.default is inspect.Parameter.empty else (parameter.default,)
+            fields.append((parameter.sent, parameter.wire.type or hints[parameter.name], *default))
     if not fields:
         return None
     if declaration.method == "GET":

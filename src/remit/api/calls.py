@@ -77,8 +77,8 @@ def values_of(route: Route, words: Iterable[tuple[str, str]]) -> Values:
             value = _value(text, known[1].get(name))
             body[name] = value if name not in body else [*_listed(body[name]), value]
         else:
-            why = f"{route.name} takes no {name!r:.80}"
-            raise UsageError(why, code=Code.INVALID_INPUT, remedy=f"It takes: {', '.join(parameters_of(route))}.")
+            reason = f"{route.name} takes no {name!r:.80}"
+            raise UsageError(reason, code=Code.INVALID_INPUT, remedy=f"It takes: {', '.join(parameters_of(route))}.")
     missing = [name for name in route.parameters if name not in path]
     if missing:
         raise UsageError(f"{route.name} needs {', '.join(missing)}", code=Code.INVALID_INPUT)
@@ -86,8 +86,8 @@ def values_of(route: Route, words: Iterable[tuple[str, str]]) -> Values:
         decoded = msgspec.convert(body, route.body) if route.body is not None else None
     except msgspec.ValidationError as error:
         raise UsageError(f"{route.name}: {error}", code=Code.INVALID_INPUT) from error
-    asked = pairs_of(urlencode(query).encode(), route.query, "The query")
-    return Values(tuple(path[name] for name in route.parameters), asked, decoded)
+    pairs = pairs_of(urlencode(query).encode(), route.query, "The query")
+    return Values(tuple(path[name] for name in route.parameters), pairs, decoded)
 
 
 async def call(service: Service, route: Route, values: Values) -> Any:

@@ -131,9 +131,12 @@ def _query(route: Route) -> list[dict[str, Any]]:
 def _answers(route: Route, answer: Any) -> dict[str, Any]:
     kind = "text/event-stream" if route.stream is not None else route.media
     content = {kind: {"schema": answer} if route.stream is None and kind != BYTES else {}}
-    found = {"description": route.summary, **({"content": content} if answer is not None or route.stream else {})}
+    answer_object = {
+        "description": route.summary,
+        **({"content": content} if answer is not None or route.stream else {}),
+    }
     statuses = (204,) if answer is None and route.stream is None else (route.status, *route.also)
-    return {str(status): found for status in statuses}
+    return {str(status): answer_object for status in statuses}
 
 
 def _problems(route: Route) -> dict[str, Any]:

@@ -205,14 +205,14 @@ class Api:
 
     def _route(self, method: str, segments: list[str]) -> Route:
         """The route with the fewest braces that takes this path and method."""
-        asked = "GET" if method == "HEAD" else method
+        wanted_method = "GET" if method == "HEAD" else method
         allowed: set[str] = set()
         for shape, methods in self._shapes:
             if len(shape) == len(segments) and all(
-                part in ("", given) for part, given in zip(shape, segments, strict=True)
+                part in ("", segment) for part, segment in zip(shape, segments, strict=True)
             ):
-                if asked in methods:
-                    return methods[asked]
+                if wanted_method in methods:
+                    return methods[wanted_method]
                 allowed = allowed or set(methods)
         if allowed:
             raise Problem(Code.METHOD_NOT_ALLOWED, headers={"allow": ", ".join(sorted(allowed))})
@@ -254,5 +254,5 @@ T = TypeVar("T")
 
 async def held(asked: ApiRequest, news: Coroutine[Any, Any, T], seconds: float | None) -> T | None:
     """Return what `news` returns; None if it does not within `seconds`, or if client or server are gone first."""
-    found: T | None = (await first(news, asked.stopping.wait(), asked.left(), seconds=seconds))[0]
-    return found
+    value: T | None = (await first(news, asked.stopping.wait(), asked.left(), seconds=seconds))[0]
+    return value

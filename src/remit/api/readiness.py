@@ -25,5 +25,5 @@ async def require_deps(health: Health) -> None:
     """Raise Problem with the members of the contract (tickets, "Codes") if a required dependency is missing."""
     missing = await health.missing()
     if missing is not None:
-        said = {name: value for name, value in missing.refusal().items() if name != "error_code"}
-        raise Problem(Code.MCP_REQUIRED_UNAVAILABLE, **said)
+        members = {name: value for name, value in missing.refusal().items() if name != "error_code"}
+        raise Problem(Code.MCP_REQUIRED_UNAVAILABLE, **members)

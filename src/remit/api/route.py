@@ -213,19 +213,19 @@ def pairs_of(raw: bytes, kind: type[msgspec.Struct], what: str, most: int = 100)
     except (ValueError, UnicodeDecodeError) as error:
         raise Problem(Code.INVALID_INPUT, f"{what} cannot be read: {line(str(error))}") from error
     fields = {field.encode_name: _is_list(field.type) for field in msgspec.structs.fields(kind)}
-    given: dict[str, Any] = {}
+    values_by_name: dict[str, Any] = {}
     for name, value in pairs:
         if fields.get(name):
-            given.setdefault(name, []).append(value)
-        elif name in given:
+            values_by_name.setdefault(name, []).append(value)
+        elif name in values_by_name:
             raise Problem(Code.INVALID_INPUT, f"{what} names {line(name)!r} twice.")
         else:
-            given[name] = value
-    unknown = set(given) - set(fields)
+            values_by_name[name] = value
+    unknown = set(values_by_name) - set(fields)
     if unknown:
         raise Problem(Code.INVALID_INPUT, f"{what} has unknown names: {line(', '.join(sorted(unknown)))}")
     try:
-        return msgspec.convert(given, kind, strict=False)
+        return msgspec.convert(values_by_name, kind, strict=False)
     except msgspec.ValidationError as error:
         raise Problem(Code.INVALID_INPUT, f"{what}: {line(str(error))}") from error
 
@@ -242,8 +242,8 @@ def key_of(route: Route, headers: Mapping[str, str]) -> str:
 
 def path_of(route: Route, segments: list[str]) -> dict[str, str]:
     """Return what stands in the braces of the route's path."""
-    given = zip(route.path.split("/")[1:], segments, strict=True)
-    return {name[1:-1]: unquote(value) for name, value in given if name.startswith("{")}
+    pairs = zip(route.path.split("/")[1:], segments, strict=True)
+    return {name[1:-1]: unquote(value) for name, value in pairs if name.startswith("{")}
 
 
 async def _read(headers: Mapping[str, str], receive: Receive, most: int) -> bytes:

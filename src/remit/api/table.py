@@ -58,13 +58,15 @@ def route_of(noun: str, operation: Operation) -> Route:
 
 def _handler(noun: str, operation: Operation) -> Handler:
     declared, method = operation.declaration, operation.function.__name__
-    arguments = tuple((one.name, _take(one)) for one in operation.parameters if one.source is not Source.HERE)
-    references = tuple(one.name for one in operation.parameters if one.wire.looked_up)
+    arguments = tuple(
+        (parameter.name, _take(parameter)) for parameter in operation.parameters if parameter.source is not Source.HERE
+    )
+    references = tuple(parameter.name for parameter in operation.parameters if parameter.wire.looked_up)
     values = attrgetter("query" if declared.method == "GET" else "body")
 
     async def handle(request: ApiRequest) -> Any:
-        service, given = request.service, values(request)
-        taken = {name: take(request, given) for name, take in arguments}
+        service, sent = request.service, values(request)
+        taken = {name: take(request, sent) for name, take in arguments}
         for name in references:
             taken[name] = await service.jobs.find(taken[name])
         subject = getattr(service, noun)
@@ -135,7 +137,9 @@ def routes_of(parts: Iterable[Capability]) -> tuple[Route, ...]:
     """
     table = {route.name: route for route in _CORE}
     for part in parts:
-        declared = (route_of(noun.name, one) for noun, kind in nouns_of((part,)) for one in operations(kind))
+        declared = (
+            route_of(noun.name, operation) for noun, kind in nouns_of((part,)) for operation in operations(kind)
+        )
         for route in (*tuples_of((part,), "routes"), *declared):
             if part not in FIRST_PARTY:
                 check_names(part, f"the operation {route.name}", route.name, f"{part.name}.")

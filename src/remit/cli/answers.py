@@ -56,11 +56,17 @@ async def list_questions(state: State, wanted: QuestionFilter) -> int:
 def _table(channel: Channel, shown: list[ConfirmationView]) -> None:
     now = SystemClock().now()
     columns = ("ID", Column("TOOL", whole=False), Column("LEFT", style="dim"), "JOB", Column("RECIPE", whole=False))
-    names = short_ids(channel, [one.confirmation for one in shown])
-    callers = short_ids(channel, [one.caller.removeprefix("job/") for one in shown])
+    names = short_ids(channel, [confirmation.confirmation for confirmation in shown])
+    callers = short_ids(channel, [confirmation.caller.removeprefix("job/") for confirmation in shown])
     rows = [
-        (name, one.tool or "(a question)", age(one.expires_at - now) if one.expires_at else "", caller, one.recipe)
-        for name, caller, one in zip(names, callers, shown, strict=True)
+        (
+            name,
+            confirmation.tool or "(a question)",
+            age(confirmation.expires_at - now) if confirmation.expires_at else "",
+            caller,
+            confirmation.recipe,
+        )
+        for name, caller, confirmation in zip(names, callers, shown, strict=True)
     ]
     table(channel, columns, rows, below=_below(shown))
 
@@ -75,7 +81,7 @@ async def answer_many(state: State, choice: Choice, decision: Decision) -> int:
         raise UsageError("these calls would be answered unseen", code=Code.USAGE, remedy=_UNSEEN)
     async with state.open(code="wanted" if asks else "unused", writes=True) as remit:
         pending = choice.filter.of(await remit.service.confirmations.pending())
-        questions = [one for one in pending if not choice.digests or one.digest in choice.digests]
+        questions = [question for question in pending if not choice.digests or question.digest in choice.digests]
         if not questions and not choice.digests:
             state.note("no such questions are open")
             return exit_codes.OK
@@ -84,25 +90,25 @@ async def answer_many(state: State, choice: Choice, decision: Decision) -> int:
             return exit_codes.OK
         answers = await answer_each(
             remit.service.confirmations,
-            [(one.confirmation, one.digest) for one in questions],
+            [(question.confirmation, question.digest) for question in questions],
             decision,
             by=choice.by,
             reason=choice.reason,
             proof="terminal" if asks else "",
             sign=choice.sign,
         )
-    known = {one.digest for one in questions}
+    known = {question.digest for question in questions}
     answers += [_lost(digest) for digest in choice.digests if digest not in known]
     state.show(answers, partial(_show, decision))
-    return exit_codes.ERROR if any(one.code for one in answers) else exit_codes.OK
+    return exit_codes.ERROR if any(question.code for question in answers) else exit_codes.OK
 
 
 async def _confirmed(state: State, questions: list[ConfirmationView], decision: Decision) -> bool:
     """Return whether the person types how many there are, after all were shown whole."""
     err, now = state.output.err, SystemClock().now()
     page = Page(err)
-    for one in questions:
-        show_question(page, one, now=now)
+    for question in questions:
+        show_question(page, question, now=now)
     err.flush()
     command = None if page.fits else pager()
     if command is not None and await show_paged(command, page.lines):
@@ -124,25 +130,25 @@ def _lost(digest: str) -> Answered:
 
 
 def _show(decision: Decision, state: State, answers: list[Answered]) -> None:
-    refused = [one for one in answers if one.code]
-    for one in refused:
-        state.note(f"{one.confirmation or 'refused'}: {one.code} {one_line(one.message)}")
-    open_still = sum(bool(one.missing) for one in answers)
-    told = [f"{decision}: {len(answers) - len(refused)} of {len(answers)}"]
-    told += [f"{len(refused)} refused"] if refused else []
-    told += [f"{open_still} need more approvals"] if open_still else []
-    state.note(", ".join(told))
+    refused = [answer for answer in answers if answer.code]
+    for answer in refused:
+        state.note(f"{answer.confirmation or 'refused'}: {answer.code} {one_line(answer.message)}")
+    open_still = sum(bool(answer.missing) for answer in answers)
+    summary = [f"{decision}: {len(answers) - len(refused)} of {len(answers)}"]
+    summary += [f"{len(refused)} refused"] if refused else []
+    summary += [f"{open_still} need more approvals"] if open_still else []
+    state.note(", ".join(summary))
     state.note(f"if no worker runs, continue with: {state.command('resume', '--all')}")
 
 
 def _below(questions: list[ConfirmationView]) -> list[str]:
     """Return what each is about: of several about one tool, the arguments that differ."""
     groups: dict[str, list[ConfirmationView]] = {}
-    for one in questions:
-        groups.setdefault(one.tool, []).append(one)
+    for question in questions:
+        groups.setdefault(question.tool, []).append(question)
     words = {
-        one.confirmation: words_of(args)
+        question.confirmation: words_of(args)
         for members in groups.values()
-        for one, args in zip(members, telling(members), strict=True)
+        for question, args in zip(members, telling(members), strict=True)
     }
-    return [words[one.confirmation] if one.tool else one_line(one.question) for one in questions]
+    return [words[question.confirmation] if question.tool else one_line(question.question) for question in questions]

@@ -71,8 +71,10 @@ def exported(file: Path) -> Recorded:
 async def _offered(remit: Remit) -> Recorded:
     tools = sorted(await remit.service.tools.metas(), key=lambda tool: tool.name)
     outlines = remit.service.recipes.outlines()
-    recipes = tuple((one.name, one.about) for one in outlines)
-    return Recorded(tools=tuple(tools), recipes=recipes, parameters={one.name: one.parameters for one in outlines})
+    recipes = tuple((outline.name, outline.about) for outline in outlines)
+    return Recorded(
+        tools=tuple(tools), recipes=recipes, parameters={outline.name: outline.parameters for outline in outlines}
+    )
 
 
 def _keep(found: Recorded, place: Path) -> None:

@@ -90,7 +90,7 @@ def _creatable(path: Path) -> Check | None:
 
 def _existing(folder: Path) -> Path:
     """Return the folder, or the nearest one above it that exists."""
-    return next((one for one in (folder, *folder.parents) if one.exists()), Path("/"))
+    return next((parent for parent in (folder, *folder.parents) if parent.exists()), Path("/"))
 
 
 async def _writable(journal: Journal, what: str) -> Check:
@@ -224,9 +224,9 @@ def _extras() -> Check:
             name = re.match(r"[\w.-]+", needs)
             here[extra[1]] = here.get(extra[1], True) and name is not None and _installed(name[0])
     missing = [extra for extra, there in here.items() if not there]
-    said = [", ".join(extra for extra, there in here.items() if there) or "none"]
-    said += [f"not installed: {', '.join(missing)} (`pip install 'remit[{missing[0]}]'`)"] if missing else []
-    return Check("extras", "ok", "; ".join(said))
+    words = [", ".join(extra for extra, there in here.items() if there) or "none"]
+    words += [f"not installed: {', '.join(missing)} (`pip install 'remit[{missing[0]}]'`)"] if missing else []
+    return Check("extras", "ok", "; ".join(words))
 
 
 def _installed(package: str) -> bool:
@@ -268,8 +268,8 @@ def _servers(settings: Settings) -> Iterator[Check]:
         yield Check("servers", "warn", warning, "Correct the environment; docs/mcp.md shows the form.")
     for server in written.enabled:
         if (login := login_of(server, principal(settings))) in {"none", "expired"}:
-            why = f"the login at {server.name} has expired" if login == "expired" else f"no login at {server.name}"
-            yield Check("servers", "warn", why, f"Log in: remit mcp login {server.name}")
+            reason = f"the login at {server.name} has expired" if login == "expired" else f"no login at {server.name}"
+            yield Check("servers", "warn", reason, f"Log in: remit mcp login {server.name}")
 
 
 def _clients(settings: Settings) -> Iterator[Check]:
@@ -307,19 +307,19 @@ def _named(settings: Settings) -> Iterator[Check]:
         yield Check("models", "fail", f"models.default: {error.message}", error.remedy, error.code.name)
     signers = settings.confirm.allowed_signers
     if signers and not os.access(signers, os.R_OK):
-        why = f"{signers} cannot be read, so no signature counts"
-        yield Check("confirm", "fail", why, "Correct confirm.allowed_signers.")
+        reason = f"{signers} cannot be read, so no signature counts"
+        yield Check("confirm", "fail", reason, "Correct confirm.allowed_signers.")
 
 
 def _trust(state: State, settings: Settings) -> Check:
     from remit.cli.trust_question import standing_of
 
-    found = standing_of(settings, trusted=state.trust)
-    if not found.trusted:
-        keys = ", ".join(sorted({claim.key for claim in found.claims})) or "its journal"
-        why = f"{settings.folder} is not trusted: {keys}"
-        return Check("trust", "warn", why, "See what it would do: remit trust")
-    return Check("trust", "ok", "the folder is trusted" if found.claims else "nothing in the folder needs trust")
+    trust_state = standing_of(settings, trusted=state.trust)
+    if not trust_state.trusted:
+        keys = ", ".join(sorted({claim.key for claim in trust_state.claims})) or "its journal"
+        reason = f"{settings.folder} is not trusted: {keys}"
+        return Check("trust", "warn", reason, "See what it would do: remit trust")
+    return Check("trust", "ok", "the folder is trusted" if trust_state.claims else "nothing in the folder needs trust")
 
 
 def _modules(settings: Settings) -> Iterator[Check]:
@@ -329,14 +329,14 @@ def _modules(settings: Settings) -> Iterator[Check]:
     for name in settings.app.modules:
         try:
             with reserved_stdout():
-                found = find([name], settings.folder)
+                modules = find([name], settings.folder)
         except RemitError as error:
             yield Check.failed("module", error)
         else:
-            providers = f", {counted(len(found.providers), 'provider')}" if found.providers else ""
-            brings = f"{counted(len(found.recipes), 'recipe')}, {counted(len(found.tools), 'tool')}{providers}"
+            providers = f", {counted(len(modules.providers), 'provider')}" if modules.providers else ""
+            brings = f"{counted(len(modules.recipes), 'recipe')}, {counted(len(modules.tools), 'tool')}{providers}"
             yield Check("module", "ok", f"{name}: {brings}")
-            for tool in found.tools:
+            for tool in modules.tools:
                 if places := undeclared(tool.function, tool.meta.input_schema):
                     what = f"{tool.meta.name}: the approver of a call does not see the value of {', '.join(places)}"
                     yield Check("defaults", "warn", what, _DECLARE)
@@ -348,13 +348,13 @@ async def _parts(state: State, settings: Settings, *, live: bool) -> AsyncIterat
     from remit.wiring.parts import checks_of, engine_part, found_parts, parts_of
 
     named = settings.app.capabilities
-    for found in found_parts(settings, load=False):
-        if found.name in named and not found.source:
-            remedy = f"Install it, or take {found.name} out of app.capabilities."
-            yield Check("part", "fail", f"{found.name} is not installed", remedy)
-        elif found.part is None:
-            used = "used" if found.name in named else "not used: app.capabilities does not name it"
-            yield Check("part", "ok", f"{found.name} ({found.source}), {used}")
+    for part in found_parts(settings, load=False):
+        if part.name in named and not part.source:
+            remedy = f"Install it, or take {part.name} out of app.capabilities."
+            yield Check("part", "fail", f"{part.name} is not installed", remedy)
+        elif part.part is None:
+            used = "used" if part.name in named else "not used: app.capabilities does not name it"
+            yield Check("part", "ok", f"{part.name} ({part.source}), {used}")
     parts = parts_of(settings) if live else FIRST_PARTY
     try:
         if live or settings.jobs.engine not in named:  # that of another's part is known once it is imported
@@ -388,9 +388,9 @@ def _isolation(settings: Settings) -> Iterator[Check]:
 async def _workers(state: State) -> AsyncIterator[Check]:
     with suppress(JournalError, SettingsError):  # which have a check of their own
         async with state.remit(code="unused", blank=True) as remit:
-            for one in await remit.service.workers.views():
-                if one.outdated:
-                    what = f"{one.words} ({one.role}) runs with an older remit.toml than there is now"
+            for view in await remit.service.workers.views():
+                if view.outdated:
+                    what = f"{view.words} ({view.role}) runs with an older remit.toml than there is now"
                     yield Check("worker", "warn", what, "Its log says why; start it again if the file is right.")
 
 
@@ -413,17 +413,20 @@ async def _tools(state: State, *, live: bool) -> AsyncIterator[Check]:
             tools, failures, readiness = await _look_at_tools(state, code)
         finally:
             state.journal = journal
-    for provider, why in failures.items():
-        yield Check("provider", "fail", f"{provider}: {why}", "Its tools are missing. Fix the server, or remove it.")
-    for key, one in {**readiness.required, **readiness.optional}.items():
+    for provider, reason in failures.items():
+        yield Check("provider", "fail", f"{provider}: {reason}", "Its tools are missing. Fix the server, or remove it.")
+    for key, need in {**readiness.required, **readiness.optional}.items():
         needed = key in readiness.required
-        if one.ready:
+        if need.ready:
             yield Check("dependency", "ok", f"{key} is ready{', and required' if needed else ''}")
         else:
-            why = f"{'required and ' if needed else ''}not ready: {one.code}, {one.detail or 'not known here'}"
+            reason = f"{'required and ' if needed else ''}not ready: {need.code}, {need.detail or 'not known here'}"
             verdict: Verdict = "fail" if needed else "warn"
             yield Check(
-                "dependency", verdict, f"{key} is {why}", "Calls of tools that need it are refused until it is ready."
+                "dependency",
+                verdict,
+                f"{key} is {reason}",
+                "Calls of tools that need it are refused until it is ready.",
             )
     if readiness.degraded:
         yield Check("readiness", "warn", f"degraded as of {readiness.as_of}", "Fix the dependencies above.")

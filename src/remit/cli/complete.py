@@ -46,7 +46,10 @@ def confirmations(context: click.Context, _parameter: click.Parameter, incomplet
     """Open questions."""
 
     async def look(remit: Opened) -> Found:
-        return [(one.confirmation, one.tool or one.question) for one in await remit.service.confirmations.pending()]
+        return [
+            (question.confirmation, question.tool or question.question)
+            for question in await remit.service.confirmations.pending()
+        ]
 
     return _offered(context, incomplete, look)
 
@@ -69,10 +72,10 @@ def parameters(context: click.Context, incomplete: str) -> list[CompletionItem]:
     name = context.params.get("name") or ""
 
     async def look(remit: Opened) -> Found:
-        here = {one.name: tuple(each.name for each in one.parameters) for one in await remit.service.recipes.views()}
+        here = {view.name: tuple(each.name for each in view.parameters) for view in await remit.service.recipes.views()}
         known = recorded(remit.settings) if isinstance(remit, Remit) else None
-        found = {**here, **(known.parameters if known is not None else {})}.get(name, ())
-        return [(f"--{each.replace('_', '-')}", "") for each in found]
+        values = {**here, **(known.parameters if known is not None else {})}.get(name, ())
+        return [(f"--{each.replace('_', '-')}", "") for each in values]
 
     return _offered(context, incomplete, look, code=True)
 
@@ -81,8 +84,8 @@ def _files(incomplete: str) -> list[CompletionItem]:
     """Files here that may hold plans or recipes."""
     from click.shell_completion import CompletionItem
 
-    found = sorted(path.name for path in Path().iterdir() if path.suffix in _RUNNABLE and path.is_file())
-    return [CompletionItem(name) for name in found if name.startswith(incomplete)][:_RECENT]
+    names = sorted(path.name for path in Path().iterdir() if path.suffix in _RUNNABLE and path.is_file())
+    return [CompletionItem(name) for name in names if name.startswith(incomplete)][:_RECENT]
 
 
 def recipes(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -93,12 +96,12 @@ def recipes(context: click.Context, _parameter: click.Parameter, incomplete: str
     from remit.cli.catalog_record import recorded
 
     async def look(remit: Opened) -> Found:
-        here = {one.name: one.about.partition("\n")[0] for one in await remit.service.recipes.views()}
+        here = {view.name: view.about.partition("\n")[0] for view in await remit.service.recipes.views()}
         known = recorded(remit.settings) if isinstance(remit, Remit) else None
         return list({**here, **dict(known.recipes if known is not None else ())}.items())
 
-    found = _offered(context, incomplete, look, code=True) + _files(incomplete)
-    return found or [CompletionItem(incomplete, type="file")]
+    completions = _offered(context, incomplete, look, code=True) + _files(incomplete)
+    return completions or [CompletionItem(incomplete, type="file")]
 
 
 def tools(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -116,9 +119,9 @@ def _offered(
     from click.shell_completion import CompletionItem
 
     state = State()
-    given = context.find_root().params
-    state.quiet, state.config, state.server = True, given.get("config"), given.get("server") or ""
-    state.journal = MEMORY if code else given.get("journal")
+    params = context.find_root().params
+    state.quiet, state.config, state.server = True, params.get("config"), params.get("server") or ""
+    state.journal = MEMORY if code else params.get("journal")
 
     try:
         words = state.ask(look, code="recorded" if code else "unused")

@@ -94,12 +94,12 @@ class State:
         import remit.wiring.sections  # noqa: F401 - declares the settings of the parts that ship
         from remit.settings import load
 
-        given = {"journal.url": self.journal, "app.principal": self.principal, "output.color": self.color}
+        options = {"journal.url": self.journal, "app.principal": self.principal, "output.color": self.color}
         settings = load(
             cwd=Path.cwd(),
             file=file or self.config,
             env=os.environ,
-            flags={**given, **(flags or {})},
+            flags={**options, **(flags or {})},
             search=self.search,
             doubted=doubted,
             guarded=not self.trust,
@@ -171,14 +171,14 @@ class State:
         from remit.cli.trust_question import standing_of
 
         settings = self.settings(flags)
-        found = standing_of(settings, trusted=self.trust)
-        if found.settings_trusted:
+        trust_state = standing_of(settings, trusted=self.trust)
+        if trust_state.settings_trusted:
             return settings
-        if found.keys != self._ignored:  # a command may look more than once
-            self.note(found.ignored)
-        self._ignored = found.keys
-        believed = self.settings(flags, doubted=found.keys)
-        return _with(believed, "journal", url=_EMPTY) if found.linked else believed
+        if trust_state.keys != self._ignored:  # a command may look more than once
+            self.note(trust_state.ignored)
+        self._ignored = trust_state.keys
+        believed = self.settings(flags, doubted=trust_state.keys)
+        return _with(believed, "journal", url=_EMPTY) if trust_state.linked else believed
 
     def open(
         self,
@@ -268,10 +268,10 @@ class State:
         from remit.cli.catalog_record import exported, recorded
         from remit.wiring.providers import stand_ins_of
 
-        found = recorded(settings) if self.catalog is None else exported(self.catalog)
-        if found is None and code == "recorded" and self._has_own_tools():
+        catalog = recorded(settings) if self.catalog is None else exported(self.catalog)
+        if catalog is None and code == "recorded" and self._has_own_tools():
             self.note("only built-in tools are known here: run `remit tools` once to record yours for this command")
-        return stand_ins_of(found.tools if found is not None else ())
+        return stand_ins_of(catalog.tools if catalog is not None else ())
 
     def _has_own_tools(self) -> bool:
         settings = self.settings()
@@ -297,9 +297,9 @@ class State:
 
 def not_there(what: str = "journal") -> UsageError:
     """The refusal of a command that cannot be sent to a server, because it needs `what` here."""
-    why = f"this command needs a local {what}; it does not work through a server"
+    reason = f"this command needs a local {what}; it does not work through a server"
     remedy = f"Run it on the machine with the {what}, without --server and REMIT_SERVER."
-    return UsageError(why, code=Code.LOCAL_ONLY, remedy=remedy)
+    return UsageError(reason, code=Code.LOCAL_ONLY, remedy=remedy)
 
 
 def _missing(path: Path, source: str) -> NotFoundError:
@@ -318,7 +318,7 @@ def _with(settings: Settings, section: str, **values: Any) -> Settings:
 
 def _color_of(env: os._Environ[str]) -> Color:
     """Return the colour by the environment alone, for words before the settings are known or where they are wrong."""
-    asked: dict[str, Color] = {"always": "always", "never": "never"}
-    if env.get("REMIT_OUTPUT_COLOR") in asked:
-        return asked[env["REMIT_OUTPUT_COLOR"]]
+    modes: dict[str, Color] = {"always": "always", "never": "never"}
+    if env.get("REMIT_OUTPUT_COLOR") in modes:
+        return modes[env["REMIT_OUTPUT_COLOR"]]
     return "never" if env.get("NO_COLOR") else "always" if env.get("FORCE_COLOR") else "auto"

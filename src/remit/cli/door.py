@@ -36,8 +36,8 @@ def issuers_of(known: Clients, settings: Settings, clock: Clock) -> Issuers | No
     try:
         from remit.http.issuers import Issuers
     except ModuleNotFoundError as error:
-        why = f"tokens of issuers need {error.name}, which is not installed"
-        raise SettingsError(why, remedy="Install it: pip install 'remit[jwt]'") from error
+        reason = f"tokens of issuers need {error.name}, which is not installed"
+        raise SettingsError(reason, remedy="Install it: pip install 'remit[jwt]'") from error
     taken = {client.principal for client in known.clients if not client.issuer}
     return Issuers(
         grants,
@@ -118,5 +118,5 @@ class Door:
         try:
             return listen(host, port)
         except OSError as error:
-            why = f"cannot listen on {host} port {port}: {error.strerror or error}"
-            raise UsageError(why, remedy="Choose another address or port with --host or --port.") from error
+            reason = f"cannot listen on {host} port {port}: {error.strerror or error}"
+            raise UsageError(reason, remedy="Choose another address or port with --host or --port.") from error

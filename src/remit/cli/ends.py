@@ -51,8 +51,8 @@ async def end_of(remit: Opened, job: JobStory, *, whole: bool) -> End:
 def status(jobs: Iterable[End]) -> int:
     """The exit status for jobs: the worst of theirs."""
     worst = (exit_codes.ERROR, exit_codes.FAILED, exit_codes.WAITING, exit_codes.CANCELLED)
-    found = {exit_codes.ERROR if job.row.stuck else exit_codes.of_state(job.row.state) for job in jobs}
-    return next((one for one in worst if one in found), exit_codes.OK)
+    codes = {exit_codes.ERROR if job.row.stuck else exit_codes.of_state(job.row.state) for job in jobs}
+    return next((code for code in worst if code in codes), exit_codes.OK)
 
 
 def present(state: State, jobs: Sequence[End]) -> None:
@@ -160,8 +160,8 @@ def failed(state: State, job: str, error: TaskError) -> None:
     """Print why a job failed or cannot go on."""
     where = f"{job} step {error.step}" if error.step else job
     # What a tool says of its failure may quote what it was given.
-    told = error.message.replace(f"step {error.step}: ", "", 1) if error.step else error.message
-    message = mask(f"{where}: {told}")
+    text = error.message.replace(f"step {error.step}: ", "", 1) if error.step else error.message
+    message = mask(f"{where}: {text}")
     remedy = error.remedy
     if not remedy and error.code == Code.JOB_FAILED.name:
         remedy = f"Correct the code, then: {state.command('retry', job)}"

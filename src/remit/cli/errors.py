@@ -100,8 +100,8 @@ def _lack(error: BaseException, message: str) -> Failure | None:
             Code.NO_PROCESSES.name, message, "Let other programs end, or raise the limits.", exit_codes.ERROR
         )
     if isinstance(error, ModuleNotFoundError) and (extra := _extra_of(error.name or "")):
-        why, remedy = f"{error.name} is not installed", f"Install it: pip install 'remit[{extra}]'."
-        return Failure(SettingsError.default.name, why, remedy, exit_codes.USAGE)
+        reason, remedy = f"{error.name} is not installed", f"Install it: pip install 'remit[{extra}]'."
+        return Failure(SettingsError.default.name, reason, remedy, exit_codes.USAGE)
     return None
 
 
@@ -133,7 +133,7 @@ def _usage(error: click.ClickException) -> str:
         return ""
     option = getattr(error, "option_name", "")
     root = context.find_root()
-    if context is not root and option in {name for one in root.command.params for name in one.opts}:
+    if context is not root and option in {name for parameter in root.command.params for name in parameter.opts}:
         return f"{option} goes before the command: remit {option} … {context.info_name}"
     return f"`{context.command_path} --help` shows how."
 

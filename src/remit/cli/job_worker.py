@@ -155,12 +155,12 @@ async def _listening(remit: Opened, jobs: list[str], view: Silent) -> AsyncItera
 
 
 async def _listen(remit: Opened, job: str, view: Silent) -> None:
-    said, step = "", ""
+    speech, step = "", ""
     async for piece in remit.service.streams.said(job):
         if piece.delta.kind == "text":
-            said = (said if piece.step == step else "") + piece.delta.text
-            said, step = said[-_SAID:], piece.step
-            view.progress(job, None, None, " ".join(said.split()))
+            speech = (speech if piece.step == step else "") + piece.delta.text
+            speech, step = speech[-_SAID:], piece.step
+            view.progress(job, None, None, " ".join(speech.split()))
 
 
 def _announce(state: State, jobs: list[str]) -> None:

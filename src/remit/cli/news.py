@@ -89,7 +89,7 @@ class RemoteNews:
         self.failed: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
 
     async def __aenter__(self) -> Self:
-        self.served |= {one.name for one in await self._remit.service.recipes.views()}
+        self.served |= {view.name for view in await self._remit.service.recipes.views()}
         self._followers = [asyncio.create_task(self._follow(job)) for job in self._jobs]
         return self
 

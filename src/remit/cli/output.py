@@ -56,13 +56,13 @@ def cut(text: str, width: int) -> str:
     """The text in at most `width` columns, with an ellipsis where something is missing."""
     if cells(text) <= width:
         return text
-    kept, room = [], max(0, width - 1)
+    chars, room = [], max(0, width - 1)
     for char in text:
         room -= _cells(char)
         if room < 0:
             break
-        kept.append(char)
-    return "".join(kept).rstrip() + ELLIPSIS if width > 0 else ""
+        chars.append(char)
+    return "".join(chars).rstrip() + ELLIPSIS if width > 0 else ""
 
 
 def fitting(text: str, width: int) -> int:
@@ -232,13 +232,13 @@ def reserved_stdout() -> Iterator[None]:
 def _rerouted() -> Iterator[None]:
     """Let the process's descriptor 1, which children inherit, lead where 2 does."""
     sys.stdout.flush()
-    kept = os.dup(1)
+    descriptor = os.dup(1)
     os.dup2(2, 1)
     try:
         yield
     finally:
-        os.dup2(kept, 1)
-        os.close(kept)
+        os.dup2(descriptor, 1)
+        os.close(descriptor)
 
 
 def _encoded(value: Any, *, indent: bool) -> bytes:

@@ -31,18 +31,21 @@ class Kind(msgspec.Struct, frozen=True):
 
 def recipe_input(recipe: RecipeView, words: Sequence[str]) -> dict[str, Any]:
     """Return what options give a recipe, by parameter. Raises UsageError, which lists its parameters."""
-    kinds = {one.name: Kind(text=one.text, flag=one.flag, many=one.many) for one in recipe.parameters}
-    shown = ", ".join(one.shown for one in recipe.parameters)
+    kinds = {
+        parameter.name: Kind(text=parameter.text, flag=parameter.flag, many=parameter.many)
+        for parameter in recipe.parameters
+    }
+    shown = ", ".join(parameter.shown for parameter in recipe.parameters)
     return _Reader(recipe.name, kinds, f"Its parameters are: {shown or 'none'}.").read(words)
 
 
 def plan_input(plan: Plan, words: Sequence[str]) -> dict[str, Any]:
     """Return what options give a plan, by input. Raises UsageError, which lists its inputs."""
     kinds = {
-        name: Kind(text=one.type == "string", flag=one.type == "boolean", many=one.type == "array")
-        for name, one in plan.inputs.items()
+        name: Kind(text=declared.type == "string", flag=declared.type == "boolean", many=declared.type == "array")
+        for name, declared in plan.inputs.items()
     }
-    shown = ", ".join(f"{name} ({one.type})" for name, one in plan.inputs.items())
+    shown = ", ".join(f"{name} ({declared.type})" for name, declared in plan.inputs.items())
     return _Reader(plan.name, kinds, f"Its inputs are: {shown or 'none'}.").read(words)
 
 

@@ -59,8 +59,8 @@ def configured(settings: Settings) -> Policy:
     from remit.policy.pots import filled
     from remit.policy.rules import Policy
 
-    said = settings.policy
-    return Policy.parse(filled(said.rules, said.pots), taint=said.taint, groups=parse_groups(said.groups))
+    policy = settings.policy
+    return Policy.parse(filled(policy.rules, policy.pots), taint=policy.taint, groups=parse_groups(policy.groups))
 
 
 def rules_in(file: Path) -> tuple[dict[str, Any], ...]:
@@ -76,14 +76,14 @@ def policy_in(file: Path) -> dict[str, Any]:
         if not file.is_file():
             raise UsageError(f"--policy: {file} is not a file", remedy="Name a TOML file with [[policy.rules]].")
         with file.open("rb") as opened:
-            said = tomllib.loads(opened.read(_LARGEST + 1).decode()[:_LARGEST])
+            document = tomllib.loads(opened.read(_LARGEST + 1).decode()[:_LARGEST])
     except (OSError, ValueError) as error:  # which TOML and Unicode errors are, too
         raise UsageError(f"--policy: {file}: {error}", code=Code.INVALID_INPUT, remedy="Correct the file.") from error
-    table = said.get("policy")
-    found = table.get("rules") if isinstance(table, dict) else None
-    if not isinstance(found, list) or not found or not all(isinstance(rule, dict) for rule in found):
+    table = document.get("policy")
+    rules = table.get("rules") if isinstance(table, dict) else None
+    if not isinstance(rules, list) or not rules or not all(isinstance(rule, dict) for rule in rules):
         raise UsageError(f"--policy: {file} holds no [[policy.rules]]", remedy="Add rules that deny or ask.")
-    return {**(table or {}), "rules": found}
+    return {**(table or {}), "rules": rules}
 
 
 def failed_tests(state: State, results: Sequence[TestResult]) -> None:

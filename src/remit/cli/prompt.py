@@ -110,7 +110,7 @@ class Prompt:
 
     async def _remember(self, question: ConfirmationView, scope: Scope) -> bool:
         """Approve for later calls too; it is offered where one person's approval is enough. Raises RemitError."""
-        kept = await self._remit.service.approvals.remember(
+        remember = await self._remit.service.approvals.remember(
             question.confirmation,
             scope,
             seconds=REMEMBERED_S,
@@ -120,10 +120,10 @@ class Prompt:
             proof="terminal",
         )
         self._err.line(self._err.style("approved", "ok"))
-        if kept is not None:
+        if remember is not None:
             where = "everywhere" if scope == "everything" else f"in this {scope}"
-            what = f"{one_line(kept.tool)} runs {where} without asking until {moment(kept.expires_at)}"
-            self._err.line(f"{what}; end that with: remit policy revoke {kept.id}")
+            what = f"{one_line(remember.tool)} runs {where} without asking until {moment(remember.expires_at)}"
+            self._err.line(f"{what}; end that with: remit policy revoke {remember.id}")
         return True
 
     async def _edit(self, question: ConfirmationView) -> ConfirmationView | None:

@@ -135,9 +135,9 @@ def show_head(channel: Channel, question: ConfirmationView, *, now: int) -> None
 
 def show_value(channel: Channel, value: Any) -> None:
     """A value, whole and exact."""
-    found = value_rows(value, _room(channel))
-    show_rows(channel, found)
-    if any(row.mark != "|" for row in found):
+    rows = value_rows(value, _room(channel))
+    show_rows(channel, rows)
+    if any(row.mark != "|" for row in rows):
         channel.line("    " + channel.style(LEGEND, "dim"))
 
 
@@ -173,15 +173,15 @@ def _defaults(channel: Channel, question: ConfirmationView) -> None:
 def _untrusted(channel: Channel, question: ConfirmationView) -> None:
     if question.untrusted:
         channel.line("  " + channel.style("arguments from untrusted text", "bold", "yellow"))
-    for one in question.untrusted:
-        channel.line("    " + one_line(one.words))
-        if one.excerpt:
-            channel.line("      " + one_line(one.excerpt))
+    for argument in question.untrusted:
+        channel.line("    " + one_line(argument.words))
+        if argument.excerpt:
+            channel.line("      " + one_line(argument.excerpt))
 
 
 def _rows(question: ConfirmationView, now: int) -> list[tuple[str, str]]:
     where = question.caller.removeprefix("job/")
-    said = [
+    rows = [
         ("tool", one_line(question.tool)),
         ("level", _level(question)),
         ("question" if not question.tool else "why", one_line(question.question)),
@@ -191,16 +191,16 @@ def _rows(question: ConfirmationView, now: int) -> list[tuple[str, str]]:
         ("edited from", question.edited_from),
     ]
     if question.approvals > 1 or question.approvers:
-        given = one_line(", ".join(question.approved_by))
-        needed = f"{question.approvals} needed" + (f", so far {given}" if given else "")
-        said.append(("approvals", needed))
-        said.append(("may approve", one_line(", ".join(question.approvers))))
+        approvers = one_line(", ".join(question.approved_by))
+        needed = f"{question.approvals} needed" + (f", so far {approvers}" if approvers else "")
+        rows.append(("approvals", needed))
+        rows.append(("may approve", one_line(", ".join(question.approvers))))
     if question.expires_at is not None:
         left = question.expires_at - now
-        said.append(
+        rows.append(
             ("expires", f"{moment(question.expires_at)} (in {duration(left)})" if left > 0 else "it has expired")
         )
-    return said
+    return rows
 
 
 def _level(question: ConfirmationView) -> str:

@@ -193,19 +193,19 @@ def root(
 def run(args: Sequence[str] | None = None) -> int:
     """Run a command line, by default this process's; the exit status. Never raises for what a command can cause."""
     state = State()
-    given = list(sys.argv[1:] if args is None else args)
+    words = list(sys.argv[1:] if args is None else args)
     # Before the options are understood, an error must already know in which form it is wanted.
-    options = given[: given.index("--")] if "--" in given else given
+    options = words[: words.index("--")] if "--" in words else words
     state.as_json = any(word in {"--json", "--jq"} or word.startswith("--jq=") for word in options)
     prepare()
-    asked = os.environ.get(COMPLETE)
-    if asked:
+    completing = os.environ.get(COMPLETE)
+    if completing:
         from click.shell_completion import shell_complete
 
-        return shell_complete(root, {}, "remit", COMPLETE, asked)
+        return shell_complete(root, {}, "remit", COMPLETE, completing)
     try:
         # Not root.main(): it answers a closed pipe and Ctrl-C in its own way.
-        with root.make_context("remit", given, obj=state) as context:
+        with root.make_context("remit", words, obj=state) as context:
             status: Any = root.invoke(context)
     except click.exceptions.Exit as leaving:
         return leaving.exit_code

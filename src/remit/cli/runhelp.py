@@ -18,9 +18,9 @@ def recipe_help(formatter: click.HelpFormatter, recipe: RecipeView) -> None:
         with formatter.indentation():
             formatter.write_text(recipe.about)
     rows = []
-    for one in recipe.parameters:
-        default = "required" if one.default is None else f"default: {one.default}"
-        rows.append((f"--{one.name.replace('_', '-')} {one.hint}".rstrip(), default))
+    for parameter in recipe.parameters:
+        default = "required" if parameter.default is None else f"default: {parameter.default}"
+        rows.append((f"--{parameter.name.replace('_', '-')} {parameter.hint}".rstrip(), default))
     _options(formatter, "Parameters", rows)
 
 
@@ -33,9 +33,11 @@ def plan_help(formatter: click.HelpFormatter, file: str, plan: Any) -> None:
     with formatter.indentation():
         formatter.write_text(plan.description or f"The plan {plan.name}.")
     rows = []
-    for name, one in plan.inputs.items():
-        default = "required" if one.default is UNSET else f"default: {one.default!r}"
-        rows.append((f"--{name} {one.type}", f"{one.description}  [{default}]" if one.description else default))
+    for name, declared in plan.inputs.items():
+        default = "required" if declared.default is UNSET else f"default: {declared.default!r}"
+        rows.append(
+            (f"--{name} {declared.type}", f"{declared.description}  [{default}]" if declared.description else default)
+        )
     _options(formatter, "Inputs", rows)
 
 

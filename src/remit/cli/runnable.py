@@ -39,20 +39,20 @@ def from_module(state: State, name: str) -> str:
         raise UsageError(f"{file}: a server runs its own recipes", remedy="Name one of them, or leave out --server.")
     if not Path(file).is_file():
         raise UsageError(f"{file} is not there", code=Code.MODULE_UNLOADABLE, remedy="Check the path.")
-    found = _recipes_of(state, file)
+    recipes = _recipes_of(state, file)
     if file not in state.modules:
         state.modules.append(file)
     if wanted:
-        if wanted in found:
+        if wanted in recipes:
             return wanted
-        raise UsageError(f"{file} has no recipe {wanted!r}", code=Code.UNKNOWN_RECIPE, remedy=_known(found))
-    if not found:
+        raise UsageError(f"{file} has no recipe {wanted!r}", code=Code.UNKNOWN_RECIPE, remedy=_known(recipes))
+    if not recipes:
         remedy = "Decorate an async function with @recipe(…): docs/recipes.md."
         raise UsageError(f"{file} has no recipe", code=Code.UNKNOWN_RECIPE, remedy=remedy)
-    if len(found) > 1:
-        remedy = f"Choose one, such as {file}:{found[0]}. {_known(found)}"
-        raise UsageError(f"{file} has {len(found)} recipes", code=Code.UNKNOWN_RECIPE, remedy=remedy)
-    return found[0]
+    if len(recipes) > 1:
+        remedy = f"Choose one, such as {file}:{recipes[0]}. {_known(recipes)}"
+        raise UsageError(f"{file} has {len(recipes)} recipes", code=Code.UNKNOWN_RECIPE, remedy=remedy)
+    return recipes[0]
 
 
 def count_in_files_of(state: State, references: Sequence[str], states: tuple[str, ...] = ()) -> None:
@@ -88,7 +88,7 @@ def _recipes_of(state: State, file: str) -> list[str]:
     # The person named the file, so it may run; the folder's own modules are trusted or refused when the job starts.
     settings = state.settings()
     with reserved_stdout():
-        return [one.name for one in find([str(Path(file).absolute())], settings.folder).recipes]
+        return [recipe.name for recipe in find([str(Path(file).absolute())], settings.folder).recipes]
 
 
 def _known(names: list[str]) -> str:
@@ -137,13 +137,13 @@ def show_recipes(state: State, recipes: list[RecipeView]) -> None:
     from remit.cli.tables import Column, table
 
     columns = ("RECIPE", Column("PARAMETERS", whole=False), Column("WHAT IT DOES", whole=False))
-    rows = [(one.name, _parameters(one), one.about.partition("\n")[0][:_ABOUT]) for one in recipes]
+    rows = [(recipe.name, _parameters(recipe), recipe.about.partition("\n")[0][:_ABOUT]) for recipe in recipes]
     table(state.output.out, columns, rows)
 
 
 def _parameters(recipe: RecipeView) -> str:
     """Return what a recipe takes, as options; what may be left out in brackets, and of that only the first few."""
-    shown = [(f"--{one.name.replace('_', '-')}", one.default is None) for one in recipe.parameters]
+    shown = [(f"--{parameter.name.replace('_', '-')}", parameter.default is None) for parameter in recipe.parameters]
     needed = [word for word, required in shown if required]
     others = [f"[{word}]" for word, required in shown if not required]
     return " ".join([*needed, *others[:_OPTIONAL], *(["[…]"] if len(others) > _OPTIONAL else [])])

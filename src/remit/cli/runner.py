@@ -56,15 +56,15 @@ class Stop:
         """Handle signals while the task runs."""
         self._loop, self._task = task.get_loop(), task
         self._steps += [self._cancel, self._hurry]
-        kept = {number: signal.getsignal(number) for number in _SIGNALS}
-        taken = [number for number, handler in kept.items() if handler is not signal.SIG_IGN]
+        handlers = {number: signal.getsignal(number) for number in _SIGNALS}
+        taken = [number for number, handler in handlers.items() if handler is not signal.SIG_IGN]
         for number in taken:
             signal.signal(number, self._handle)
         try:
             yield
         finally:
             for number in taken:
-                signal.signal(number, kept[number])
+                signal.signal(number, handlers[number])
 
     def _cancel(self) -> None:
         if self._task is not None:

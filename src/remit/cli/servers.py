@@ -159,7 +159,9 @@ def complete_servers(context: click.Context, _parameter: click.Parameter, incomp
         servers = all_servers(state.settings()).servers
     except RemitError:
         return []
-    return [CompletionItem(one.name, help=one.transport) for one in servers if one.name.startswith(incomplete)]
+    return [
+        CompletionItem(server.name, help=server.transport) for server in servers if server.name.startswith(incomplete)
+    ]
 
 
 _STYLES: Final = {"+": "ok", "-": "failed"}

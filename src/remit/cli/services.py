@@ -72,9 +72,9 @@ async def keep_part(remit: Remit, upkeep: Upkeep) -> None:
         try:
             await upkeep.run(tell)
         except Exception as error:  # noqa: BLE001 - whatever it is, it is told, and the other parts go on
-            why = str(error) or type(error).__name__
-            _log.error("%s: %s; it starts again in %g s", upkeep.probe, why, AGAIN_S)
-            tell(why)
+            reason = str(error) or type(error).__name__
+            _log.error("%s: %s; it starts again in %g s", upkeep.probe, reason, AGAIN_S)
+            tell(reason)
         await remit.clock.sleep(AGAIN_S)
 
 

@@ -38,14 +38,14 @@ def _print(out: Channel, job: str, view: StepView, told: StepNarrative | None) -
     out.line(f"{place}  {one_line(short(row.name))}  {out.style(row.state, row.state)}")
     fields(out, _facts(view, told))
     if told is not None:
-        asked = [line for one in told.confirmations for line in asked_lines(one, whole=True)]
-        confirmations = {one.confirmation for one in told.confirmations}
-        waited = [line for one in told.waits for line in waited_lines(one, asked=confirmations)]
-        _section(out, "people", [(text, "") for text in asked] + untrusted_lines(told.untrusted) + waited)
+        lines_asked = [line for confirmation in told.confirmations for line in asked_lines(confirmation, whole=True)]
+        confirmations = {confirmation.confirmation for confirmation in told.confirmations}
+        waited = [line for confirmation in told.waits for line in waited_lines(confirmation, asked=confirmations)]
+        _section(out, "people", [(text, "") for text in lines_asked] + untrusted_lines(told.untrusted) + waited)
         _section(out, "attempts", [(text, "") for text in _attempts(told)])
-    given, came = _TITLES.get(row.name.partition(".")[0], ("input", "result"))
+    input_title, came = _TITLES.get(row.name.partition(".")[0], ("input", "result"))
     if view.args is not None:
-        _value(out, given, view.args)
+        _value(out, input_title, view.args)
     if view.error is not None:
         _failure(out, view.error)
     elif row.state == "ok":
@@ -60,7 +60,7 @@ def _facts(view: StepView, told: StepNarrative | None) -> list[tuple[str, str]]:
     tool, model, effect = told.tool_invocation, told.llm_invocation, told.state_diff
     ended = f", ended {moment(told.ended_at)}" if told.ended_at is not None else ""
     took = f", took {duration(view.row.duration_us)}" if view.row.duration_us else ""
-    said = [
+    facts = [
         ("began", f"{moment(told.started_at)}{ended}{took}"),
         ("taken from", told.taken_from),
         ("asked by", one_line(told.principal)),
@@ -70,37 +70,39 @@ def _facts(view: StepView, told: StepNarrative | None) -> list[tuple[str, str]]:
         ("approval", told.approval),
     ]
     if tool is not None:
-        said += [
+        facts += [
             ("provider", f"{tool.provider}, version {tool.version}" if tool.version else tool.provider),
             ("schema of arguments", tool.request_schema_hash),
             ("schema of result", tool.response_schema_hash),
         ]
     if model is not None:
-        said += [
+        facts += [
             ("model", f"{model.provider} {model.model}"),
             ("took", model.words),
             ("first piece", f"after {duration(round(model.first_token_ms * 1_000))}" if model.first_token_ms else ""),
             ("prompt", model.prompt_hash),
         ]
     if effect is not None:
-        said += [("side effect", f"{effect.kind}: {effect.words}"), ("idempotency key", effect.idempotency_key)]
-        said += [("before", one_line(effect.before)), ("after", one_line(effect.after))]
-    said.append(("repaired", told.repaired))
+        facts += [("side effect", f"{effect.kind}: {effect.words}"), ("idempotency key", effect.idempotency_key)]
+        facts += [("before", one_line(effect.before)), ("after", one_line(effect.after))]
+    facts.append(("repaired", told.repaired))
     for drift in told.drifts:
         was, now = drift.recorded or "none", drift.current or "gone"
-        said.append(("changed since", f"{drift.words}: was {was}, is {now}"))
-    return said
+        facts.append(("changed since", f"{drift.words}: was {was}, is {now}"))
+    return facts
 
 
 def _attempts(told: StepNarrative) -> list[str]:
     lines = []
-    for one in told.attempts:
-        ended = one.outcome or "its end was not recorded"
-        took = f" after {duration(one.duration_us)}" if one.duration_us else ""
-        why = f": {one.code}: {one.message}" if one.code else ""
-        by = f", resolved by {one.decided_by}" if one.decided_by else ""
-        again = f"; again {duration(one.again_ms * 1_000)} later" if one.again_ms else ""
-        lines.append(one_line(mask(f"{one.number} at {moment(one.started_at)}: {ended}{took}{by}{why}{again}")))
+    for attempt in told.attempts:
+        ended = attempt.outcome or "its end was not recorded"
+        took = f" after {duration(attempt.duration_us)}" if attempt.duration_us else ""
+        reason = f": {attempt.code}: {attempt.message}" if attempt.code else ""
+        by = f", resolved by {attempt.decided_by}" if attempt.decided_by else ""
+        again = f"; again {duration(attempt.again_ms * 1_000)} later" if attempt.again_ms else ""
+        lines.append(
+            one_line(mask(f"{attempt.number} at {moment(attempt.started_at)}: {ended}{took}{by}{reason}{again}"))
+        )
     return lines
 
 

@@ -47,12 +47,12 @@ class Story:
         self.head()
         self._timeline()
         self._out.line()
-        told = self._told
+        narrative = self._told
         changes: list[tuple[int, Callable[[], None]]] = [
-            *((one.started_at, partial(self.step, one)) for one in told.steps),
-            *((one.at, partial(self.recovery, one)) for one in told.recoveries),
-            *((one.at, partial(self.drift, one)) for one in told.drifts),
-            *((one.since, partial(self.stuck, one)) for one in told.stuck),
+            *((item.started_at, partial(self.step, item)) for item in narrative.steps),
+            *((item.at, partial(self.recovery, item)) for item in narrative.recoveries),
+            *((item.at, partial(self.drift, item)) for item in narrative.drifts),
+            *((item.since, partial(self.stuck, item)) for item in narrative.stuck),
         ]
         for _, write in sorted(changes, key=itemgetter(0)):
             write()
@@ -62,26 +62,26 @@ class Story:
 
     def head(self) -> None:
         """Tell of the job, who began it, and when."""
-        out, told = self._out, self._told
+        out, narrative = self._out, self._told
         state = f"  {out.style(self._state, self._state)}" if self._state else ""
-        out.line(f"{out.style(told.job, 'bold')}  {one_line(told.name)}{state}")
+        out.line(f"{out.style(narrative.job, 'bold')}  {one_line(narrative.name)}{state}")
         fields(
             out,
             [
-                ("asked by", one_line(told.principal)),
-                ("started by", one_line(told.schedule.words) if told.schedule else ""),
-                ("retry of", one_line(told.retry_of)),
-                ("fork of", one_line(told.fork_of or "")),
-                ("created", moment(told.created_at)),
+                ("asked by", one_line(narrative.principal)),
+                ("started by", one_line(narrative.schedule.words) if narrative.schedule else ""),
+                ("retry of", one_line(narrative.retry_of)),
+                ("fork of", one_line(narrative.fork_of or "")),
+                ("created", moment(narrative.created_at)),
                 (
                     "ended",
-                    f"{moment(told.ended_at)}, {duration(told.ended_at - told.created_at)} later"
-                    if told.ended_at
+                    f"{moment(narrative.ended_at)}, {duration(narrative.ended_at - narrative.created_at)} later"
+                    if narrative.ended_at
                     else "",
                 ),
-                ("code", _joined(told.execution_version, told.planner_version)),
-                ("tools", _digest(told.tool_registry_version)),
-                ("input", self._cut(_NULL.sub("", told.input_preview), 14)),
+                ("code", _joined(narrative.execution_version, narrative.planner_version)),
+                ("tools", _digest(narrative.tool_registry_version)),
+                ("input", self._cut(_NULL.sub("", narrative.input_preview), 14)),
             ],
         )
 
@@ -121,8 +121,8 @@ class Story:
         self._versions(step)
         for text, style in untrusted_lines(step.untrusted):
             self._more(text, style)
-        for asked in step.confirmations:
-            for text in asked_lines(asked):
+        for confirmation in step.confirmations:
+            for text in asked_lines(confirmation):
                 self._more(text)
         for waited in step.waits:
             for text, style in waited_lines(waited, asked={one.confirmation for one in step.confirmations}):
@@ -143,12 +143,12 @@ class Story:
         if len(step.attempts) > 1:
             for attempt in step.attempts:
                 ended = attempt.outcome or "its end was not recorded"
-                why = f": {attempt.code}" if attempt.code else ""
+                reason = f": {attempt.code}" if attempt.code else ""
                 again = f", again {duration(attempt.again_ms * 1_000)} later" if attempt.again_ms else ""
-                self._more(f"attempt {attempt.number} at {clock_time(attempt.started_at)}: {ended}{why}{again}")
-        told = {waited.by for waited in step.waits if waited.decision}
+                self._more(f"attempt {attempt.number} at {clock_time(attempt.started_at)}: {ended}{reason}{again}")
+        people = {waited.by for waited in step.waits if waited.decision}
         for attempt in step.attempts:
-            if attempt.decided_by and attempt.decided_by not in told:
+            if attempt.decided_by and attempt.decided_by not in people:
                 self._more(f"{one_line(attempt.decided_by)} resolved it")
             if attempt.reported_by:
                 remarks = f" ({', '.join(attempt.remarks)})" if attempt.remarks else ""
@@ -202,15 +202,15 @@ class Story:
 
     def end(self) -> None:
         """Tell how it ended, if it has."""
-        out, told = self._out, self._told
-        if told.error is not None:
-            out.line(f"  {out.style('failed', 'failed')}  {line(told.error.words)}")
-            for frame in told.error.frames:
+        out, narrative = self._out, self._told
+        if narrative.error is not None:
+            out.line(f"  {out.style('failed', 'failed')}  {line(narrative.error.words)}")
+            for frame in narrative.error.frames:
                 out.line(f"          at {one_line(frame)}")
         elif self._state == "cancelled":
-            out.line(f"  cancelled by {one_line(told.cancelled_by) or 'somebody'}")
-        elif told.result_preview:
-            out.line(f"  {out.style('result', 'dim')}  {self._cut(told.result_preview, 10)}")
+            out.line(f"  cancelled by {one_line(narrative.cancelled_by) or 'somebody'}")
+        elif narrative.result_preview:
+            out.line(f"  {out.style('result', 'dim')}  {self._cut(narrative.result_preview, 10)}")
 
     # --- pieces
 
@@ -233,15 +233,19 @@ def asked_lines(asked: QuestionRecord, *, whole: bool = False) -> list[str]:
     lines = [f"asked at {clock_time(asked.asked_at)}: {asked.confirmation}, digest {digest(asked.digest)}"]
     if asked.edited_from:
         lines.append(f"  in place of {asked.edited_from}")
-    lines += [f"  {clean(one.words)}, at {clock_time(one.at)}" for one in asked.put_off]
-    for one in asked.decisions:
-        seen = f", shown {digest(one.digest)}" if one.digest else ""
-        became = f", now {one.replaced_by}" if one.replaced_by else ""
-        reason = f": {clean(one.reason)}" if one.reason else ""
-        by = f" by {one_line(one.by)}" if one.by else ""
-        did = _DECISIONS.get(one.decision, one_line(one.decision))
-        way = f", by {one.channel} as {one_line(one.account)}, which showed {digest(one.shown)}" if one.channel else ""
-        lines.append(f"  {did}{by} at {clock_time(one.at)}{way}{seen}{became}{reason}")
+    lines += [f"  {clean(event.words)}, at {clock_time(event.at)}" for event in asked.put_off]
+    for event in asked.decisions:
+        seen = f", shown {digest(event.digest)}" if event.digest else ""
+        became = f", now {event.replaced_by}" if event.replaced_by else ""
+        reason = f": {clean(event.reason)}" if event.reason else ""
+        by = f" by {one_line(event.by)}" if event.by else ""
+        did = _DECISIONS.get(event.decision, one_line(event.decision))
+        way = (
+            f", by {event.channel} as {one_line(event.account)}, which showed {digest(event.shown)}"
+            if event.channel
+            else ""
+        )
+        lines.append(f"  {did}{by} at {clock_time(event.at)}{way}{seen}{became}{reason}")
     return lines
 
 
@@ -254,9 +258,9 @@ def waited_lines(waited: Waited, *, asked: set[str]) -> list[tuple[str, str]]:
         end = f", until {clock_time(waited.until)}" if waited.until is not None else ""
         return [(f"stuck since {clock_time(waited.since)}{end}: {line(f'{code}: {waited.reason}')}", "yellow")]
     if waited.decision and waited.until is not None:
-        why = f', "{line(waited.because)}"' if waited.because else ""
+        reason = f', "{line(waited.because)}"' if waited.because else ""
         by = one_line(waited.by) or "someone"
-        return [(f"{by} decided at {clock_time(waited.until)}: {waited.decision}{why}", "")]
+        return [(f"{by} decided at {clock_time(waited.until)}: {waited.decision}{reason}", "")]
     what = _joined(waited.type, waited.key if waited.type == "signal" else "")
     if waited.until is None:
         return [(f"waits for {what} since {clock_time(waited.since)}", "yellow")]
@@ -278,10 +282,10 @@ def untrusted_lines(told: Untrusted | None) -> list[tuple[str, str]]:
         return []
     verdict = f": {one_line(told.verdict)}" if told.verdict else ""
     lines = [(f"arguments from untrusted text{verdict}", "yellow")]
-    for one in told.arguments:
-        lines.append((f"  {one_line(one.words)}", ""))
-        if one.excerpt:
-            lines.append((f"    {one_line(one.excerpt)}", "dim"))
+    for argument in told.arguments:
+        lines.append((f"  {one_line(argument.words)}", ""))
+        if argument.excerpt:
+            lines.append((f"    {one_line(argument.excerpt)}", "dim"))
     if told.kept is not None:
         lines.append((f"  {one_line(told.kept.preview)}", ""))
     return lines

@@ -68,9 +68,9 @@ def _widths(columns: Sequence[Column], rows: list[list[str]], limit: int | None,
     excess = indent + sum(widths) + _GAP * (len(widths) - 1) - limit
     for index in reversed(range(len(columns))):
         if excess > 0 and not columns[index].whole:
-            given = min(excess, max(0, widths[index] - _LEAST))
-            widths[index] -= given
-            excess -= given
+            less = min(excess, max(0, widths[index] - _LEAST))
+            widths[index] -= less
+            excess -= less
     return widths
 
 
@@ -94,9 +94,9 @@ def short_ids(channel: Channel, identifiers: Sequence[str]) -> list[str]:
     """Identifiers for a table: at a terminal the shortest endings that tell them apart, elsewhere as they are."""
     different = set(identifiers)
     length = _SHORT
-    while len({one[-length:] for one in different}) < len(different):
+    while len({name[-length:] for name in different}) < len(different):
         length += 1
-    return [one[-length:] if channel.width is not None else one for one in identifiers]
+    return [name[-length:] if channel.width is not None else name for name in identifiers]
 
 
 # --- times

@@ -60,10 +60,10 @@ def agreed(output: Output, found: Standing) -> bool:
     err.stream.write(err.style("Do you trust this? yes or no: ", "bold"))
     err.flush()
     with interruptible():
-        said = sys.stdin.readline().strip().lower() in {"y", "yes"}
-    if said:
+        is_yes = sys.stdin.readline().strip().lower() in {"y", "yes"}
+    if is_yes:
         found.unchanged(os.environ)
-    return said
+    return is_yes
 
 
 @contextmanager
@@ -78,8 +78,8 @@ def still_trusted(load: Callable[[], Settings], *, trusted: bool) -> Iterator[No
     yield
     after = standing_of(load(), trusted=trusted)
     if before.settings_trusted and not after.settings_trusted:
-        kept = before.kept is not None and before.kept.edits
-        trust(msgspec.structs.replace(after, journal=None), register(), edits=kept, now=SystemClock().now())
+        edits = before.kept is not None and before.kept.edits
+        trust(msgspec.structs.replace(after, journal=None), register(), edits=edits, now=SystemClock().now())
 
 
 def show(output: Output, found: Standing) -> None:

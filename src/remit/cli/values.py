@@ -41,13 +41,13 @@ def words(text: str, what: str) -> tuple[str, ...]:
 
 def pairs(texts: Iterable[str], option: str) -> dict[str, str]:
     """The labels in KEY=VALUE texts. Raises UsageError."""
-    found = {}
+    values = {}
     for text in texts:
         key, separator, value = text.partition("=")
         if not separator or not key or key.startswith("remit."):
             raise UsageError(f"{option}: {text!r} is not a label", code=Code.USAGE, remedy=f"Write {option} KEY=VALUE.")
-        found[key] = value
-    return found
+        values[key] = value
+    return values
 
 
 def seconds(text: str, what: str) -> int:
@@ -56,8 +56,8 @@ def seconds(text: str, what: str) -> int:
 
     millis = parse_duration(text)
     if millis is None or millis < 1000:  # noqa: PLR2004 - a second
-        why = f"{what} is {text!r}, not a second or more, such as 10s or 1h30m"
-        raise UsageError(why, code=Code.USAGE, remedy="Write it like 30m or 8h.")
+        reason = f"{what} is {text!r}, not a second or more, such as 10s or 1h30m"
+        raise UsageError(reason, code=Code.USAGE, remedy="Write it like 30m or 8h.")
     return millis // 1000
 
 
@@ -97,6 +97,6 @@ def _text(text: str, what: str) -> str:
     try:
         return sys.stdin.buffer.read().decode() if name == "-" else Path(name).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
         remedy = "Check the path." if isinstance(error, OSError) else "Convert it, such as with iconv."
-        raise UsageError(f"{what}: {name} cannot be read: {why}", code=Code.INVALID_INPUT, remedy=remedy) from error
+        raise UsageError(f"{what}: {name} cannot be read: {reason}", code=Code.INVALID_INPUT, remedy=remedy) from error

@@ -41,9 +41,9 @@ _LONGEST_S: Final = 1.0
 
 async def followed(remit: Opened, job: str) -> JobStory:
     """A job with everything that is recorded of it by now. Raises NotFoundError."""
-    found = JobStory(await remit.service.jobs.row(job))
-    found.story.read(await remit.service.streams.events(stream_of(job)))
-    return found
+    story = JobStory(await remit.service.jobs.row(job))
+    story.story.read(await remit.service.streams.events(stream_of(job)))
+    return story
 
 
 class View(Protocol):
@@ -193,7 +193,7 @@ class Watch:
         shown = asker.current
         if not shown:
             return
-        unanswered = {one.confirmation for one in await self._remit.service.confirmations.pending(self._asks)}
+        unanswered = {question.confirmation for question in await self._remit.service.confirmations.pending(self._asks)}
         if shown not in unanswered and asker.current == shown:
             await self._withdraw(asker)
 
@@ -443,13 +443,13 @@ class LiveView(Silent):
         head = f"{pad(step.step, place)}  {name}"
         time = self._time(job, step).rjust(_TIME)
         room = self._console.width - len(head) - len(time) - 8
-        said = step.error_code or (step.meta.result_preview if step.ok else step.reason or step.meta.args_preview)
+        text = step.error_code or (step.meta.result_preview if step.ok else step.reason or step.meta.args_preview)
         style = _STYLES.get(step.state, "")
         return [
             (f"  {self._mark(step.state)} ", style),
             (head, ""),
             (f" {time}", "dim"),
-            ("  " + cut(one_line(said), room), "dim" if step.state == "ok" else style),
+            ("  " + cut(one_line(text), room), "dim" if step.state == "ok" else style),
         ]
 
     def _time(self, job: JobStory, step: StepRow) -> str:

@@ -208,9 +208,9 @@ class Connection:
         try:
             return msgspec.json.decode(data, type=kind)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            why = f"the answer of {self.url} to {name} cannot be read: {line(str(error))}"
+            reason = f"the answer of {self.url} to {name} cannot be read: {line(str(error))}"
             remedy = "Check that both sides have the same version of Remit."
-            raise ServerError(why, code=Code.SERVER_ANSWER_INVALID, remedy=remedy) from error
+            raise ServerError(reason, code=Code.SERVER_ANSWER_INVALID, remedy=remedy) from error
 
     @asynccontextmanager
     async def stream(self, name: str, *path: str, after: int) -> AsyncIterator[AsyncIterator[bytes]]:
@@ -249,27 +249,29 @@ class Connection:
         async with self._open().request(
             route.method, url, data=data, headers=headers, timeout=timeout, allow_redirects=False
         ) as response:
-            found = await _whole(response)
+            once = await _whole(response)
         if response.status not in _OK:
-            raise error_of(response.status, found)
-        return found
+            raise error_of(response.status, once)
+        return once
 
     def _failed(self, route: Route, error: BaseException, *, is_sent: bool) -> RemitError:
         """Return the error of a request, of which an attempt was sent or none was."""
-        why = line(str(error)) or type(error).__name__
+        reason = line(str(error)) or type(error).__name__
         if isinstance(error, aiohttp.ClientConnectorCertificateError):
-            said = getattr(error.certificate_error, "verify_message", "") or why
+            detail = getattr(error.certificate_error, "verify_message", "") or reason
             remedy = "Check the URL's host; for your own certificate authority, set SSL_CERT_FILE."
-            return NotSentError(f"{self.url}: its certificate is not accepted: {line(said)}", remedy=remedy)
+            return NotSentError(f"{self.url}: its certificate is not accepted: {line(detail)}", remedy=remedy)
         if route.method == "GET" or not is_sent:
             kind = ServerError if is_sent else NotSentError
-            return kind(f"{self.url}: {why}", remedy="Check the URL, and that `remit serve` runs there.")
-        lost = f"{self.url}: {why}; {route.name} may have taken effect"
+            return kind(f"{self.url}: {reason}", remedy="Check the URL, and that `remit serve` runs there.")
+        lost = f"{self.url}: {reason}; {route.name} may have taken effect"
         return ServerError(lost, remedy="Check whether it did before you send it again.")
 
     def _url(self, route: Route, path: tuple[str, ...], query: msgspec.Struct | None) -> URL:
-        given = {f"{{{name}}}": quote(value, safe="") for name, value in zip(route.parameters, path, strict=True)}
-        filled = "/".join(given.get(part, part) for part in route.path.split("/"))
+        values_by_place = {
+            f"{{{name}}}": quote(value, safe="") for name, value in zip(route.parameters, path, strict=True)
+        }
+        filled = "/".join(values_by_place.get(part, part) for part in route.path.split("/"))
         pairs = _pairs(query) if query is not None else []
         return URL(f"{self.url}{filled}" + (f"?{urlencode(pairs)}" if pairs else ""), encoded=True)
 
@@ -281,12 +283,12 @@ class Connection:
 
 def _pairs(query: msgspec.Struct) -> list[tuple[str, str]]:
     """A query's fields; those with their default are left out, and a list gives one pair for each item."""
-    given = [(field, getattr(query, field.name)) for field in msgspec.structs.fields(query)]
+    pairs = [(field, getattr(query, field.name)) for field in msgspec.structs.fields(query)]
     return [
-        (field.encode_name, str(one))
-        for field, value in given
+        (field.encode_name, str(item))
+        for field, value in pairs
         if value != field.default
-        for one in (value if isinstance(value, tuple) else (value,))
+        for item in (value if isinstance(value, tuple) else (value,))
     ]
 
 
@@ -297,8 +299,8 @@ async def _whole(response: aiohttp.ClientResponse) -> bytes:
     async for part in response.content.iter_any():
         size += len(part)
         if size > MAX_ANSWER:
-            why = f"the server's answer is larger than {MAX_ANSWER} bytes"
-            raise ServerError(why, code=Code.SERVER_ANSWER_INVALID, remedy="Request less at a time.")
+            reason = f"the server's answer is larger than {MAX_ANSWER} bytes"
+            raise ServerError(reason, code=Code.SERVER_ANSWER_INVALID, remedy="Request less at a time.")
         parts.append(part)
     return b"".join(parts)
 
@@ -338,5 +340,5 @@ def proxy_for(url: str) -> str | None:
 def only_oneself(by: str) -> None:
     """Raise UsageError (LOCAL_ONLY) if a request is to be made in another person's name."""
     if by:
-        why = f"a server identifies you by your token; you cannot answer for {by!r:.80}"
-        raise UsageError(why, code=Code.LOCAL_ONLY, remedy="Omit the name, or use that person's token.")
+        reason = f"a server identifies you by your token; you cannot answer for {by!r:.80}"
+        raise UsageError(reason, code=Code.LOCAL_ONLY, remedy="Omit the name, or use that person's token.")

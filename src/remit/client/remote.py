@@ -58,8 +58,8 @@ class RemoteRemit:
         `timeout_s` seconds to begin.
         Raise UsageError for an invalid URL, or one to which a token would be sent unencrypted.
         """
-        given = (os.environ.get(TOKEN) or login_token(os.environ, url)) if token is None else token
-        self._connection = Connection(url, given, timeout_s=timeout_s, clock=clock)
+        secret = (os.environ.get(TOKEN) or login_token(os.environ, url)) if token is None else token
+        self._connection = Connection(url, secret, timeout_s=timeout_s, clock=clock)
         self.service: Service = service_at(self._connection)
         """Everything that a server does, by noun: `remit.service.jobs`, `remit.service.confirmations` and so on."""
 

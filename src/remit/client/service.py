@@ -82,9 +82,9 @@ class RemoteConfirmations(Twin, Confirmations):
         described: bool = True,  # noqa: ARG002 - the server describes them all
     ) -> list[ConfirmationView]:
         wanted = only or QuestionFilter()
-        found: list[ConfirmationView] = []
-        while limit is None or len(found) < limit:
-            most = MOST if limit is None else min(limit - len(found), MOST)
+        confirmations: list[ConfirmationView] = []
+        while limit is None or len(confirmations) < limit:
+            most = MOST if limit is None else min(limit - len(confirmations), MOST)
             query = PendingQuery(
                 job=job or "",
                 tool=wanted.tool,
@@ -95,11 +95,11 @@ class RemoteConfirmations(Twin, Confirmations):
                 after=after,
             )
             page: list[ConfirmationView] = await self._connection.ask("confirmations.pending", query=query)
-            found += page
+            confirmations += page
             if len(page) < most:
                 break
             after = page[-1].confirmation
-        return found
+        return confirmations
 
     async def decide(
         self,
@@ -115,8 +115,8 @@ class RemoteConfirmations(Twin, Confirmations):
         only_oneself(by)
         _unsigned(sign)
         if digest is None:
-            found = await self.view(reference)
-            reference, digest = found.confirmation, found.digest
+            view = await self.view(reference)
+            reference, digest = view.confirmation, view.digest
         body = DecideBody(digest=digest, reason=reason)
         decided: ConfirmationView = await self._connection.ask(f"confirmations.{decision}", reference, body=body)
         return decided
@@ -195,8 +195,8 @@ class RemoteJobs(Twin, Jobs):
         Raises UsageError (LOCAL_ONLY) for a `stop`: the recipe runs on the server.
         """
         if stop is not None:
-            why = "a replay stops only where the recipe runs"
-            raise UsageError(why, code=Code.LOCAL_ONLY, remedy="Run it on the machine with the journal.")
+            reason = "a replay stops only where the recipe runs"
+            raise UsageError(reason, code=Code.LOCAL_ONLY, remedy="Run it on the machine with the journal.")
         query = ReplayQuery(anyway=anyway)
         answer: ReplayAnswer = await self._connection.ask("jobs.replay", job, query=query, held_s=REPLAY_S)
         return answer.report
@@ -235,8 +235,8 @@ class RemoteJobs(Twin, Jobs):
             # The key lets a request whose answer was lost be sent again.
             row: JobRow = await self._connection.ask("jobs.start", query=WaitQuery(), body=body, key=new_id("start"))
         except TypeError as error:
-            why = f"the input cannot be sent: {error}"
-            raise UsageError(why, code=Code.INVALID_INPUT, remedy="Send plain JSON values.") from error
+            reason = f"the input cannot be sent: {error}"
+            raise UsageError(reason, code=Code.INVALID_INPUT, remedy="Send plain JSON values.") from error
         return row.job
 
 
@@ -262,7 +262,7 @@ class RemoteStreams(Twin, Streams):
         while position is not None:
             query = EventQuery(after=position, limit=_PAGE)
             page: _Page = await self._connection.ask("jobs.events", _identifier(stream), query=query, answer=_Page)
-            found += [one.event(stream) for one in page.items]
+            found += [item.event(stream) for item in page.items]
             position = page.next
         return found
 
@@ -277,8 +277,10 @@ class RemoteStreams(Twin, Streams):
     ) -> VerifyReport:
         """Check the chains of a job or session. Raise UsageError (LOCAL_ONLY) for the whole journal."""
         if identifier is None or notes or keys or stamp_roots:
-            why = "a whole journal, and checkpoints, can only be checked on its own machine"
-            raise UsageError(why, code=Code.LOCAL_ONLY, remedy="Name a job, or run the check on the server's machine.")
+            reason = "a whole journal, and checkpoints, can only be checked on its own machine"
+            raise UsageError(
+                reason, code=Code.LOCAL_ONLY, remedy="Name a job, or run the check on the server's machine."
+            )
         report: VerifyReport = await self._connection.ask("jobs.verify", identifier, held_s=_VERIFY_S)
         return report
 
@@ -335,8 +337,8 @@ async def _once(connection: Connection, stream: str, identifier: str, after: int
             try:
                 sent = [msgspec.json.decode(each.data, type=Sent).event(stream) for each in cut.feed(chunk)]
             except (msgspec.DecodeError, LineTooLongError, ValueError) as error:
-                why = f"an event of {identifier} cannot be read: {line(str(error))}"
-                raise ServerError(why, code=Code.SERVER_ANSWER_INVALID) from error
+                reason = f"an event of {identifier} cannot be read: {line(str(error))}"
+                raise ServerError(reason, code=Code.SERVER_ANSWER_INVALID) from error
             for event in sent:
                 yield event
 
@@ -355,15 +357,15 @@ async def listen(connection: Connection, identifier: str) -> AsyncIterator[Piece
                     delta = Delta(msgspec.convert(each.kind, Literal["text", "reasoning", "call"]), view.text)
                     yield Piece(view.step, view.offset, delta)
     except (msgspec.DecodeError, LineTooLongError, ValueError) as error:
-        why = f"a piece of {identifier} cannot be read: {line(str(error))}"
-        raise ServerError(why, code=Code.SERVER_ANSWER_INVALID) from error
+        reason = f"a piece of {identifier} cannot be read: {line(str(error))}"
+        raise ServerError(reason, code=Code.SERVER_ANSWER_INVALID) from error
     except FAILURES:
         return
 
 
 def _lost(connection: Connection, error: BaseException) -> ServerError:
-    why = f"{connection.url}: {line(str(error)) or type(error).__name__}"
-    return ServerError(why, remedy="Check that `remit serve` runs there; what was recorded is not lost.")
+    reason = f"{connection.url}: {line(str(error)) or type(error).__name__}"
+    return ServerError(reason, remedy="Check that `remit serve` runs there; what was recorded is not lost.")
 
 
 class RemoteArtifacts(Twin, Artifacts):
@@ -372,8 +374,8 @@ class RemoteArtifacts(Twin, Artifacts):
     async def read(self, job: str, digest: str) -> bytes:
         data: bytes = await self._connection.ask("artifacts.read", job, digest)
         if sha256(data) != digest:
-            why = f"the received bytes of {digest} have another digest"
-            raise ServerError(why, code=Code.SERVER_ANSWER_INVALID, remedy="Ask again.")
+            reason = f"the received bytes of {digest} have another digest"
+            raise ServerError(reason, code=Code.SERVER_ANSWER_INVALID, remedy="Ask again.")
         return data
 
 

@@ -31,7 +31,7 @@ class Twin:
 
     def __init_subclass__(cls) -> None:
         noun = cls.__bases__[-1]
-        declared = {one.function.__name__: one for one in operations(noun)}
+        declared = {operation.function.__name__: operation for operation in operations(noun)}
         for name, member in vars(noun).items():
             if name in vars(cls) or name.startswith("_"):
                 continue
@@ -52,8 +52,8 @@ def twin(noun: type[N], connection: Connection) -> N:
 def _request(operation: Operation) -> Callable[..., Any]:
     """Return the method that makes an operation's request."""
     signature, declared = inspect.signature(operation.function), operation.declaration
-    parameters = {one.name: one for one in operation.parameters}
-    path = [one.name for one in operation.parameters if one.source is Source.PATH]
+    parameters = {parameter.name: parameter for parameter in operation.parameters}
+    path = [parameter.name for parameter in operation.parameters if parameter.source is Source.PATH]
 
     async def ask(*args: Any, **more: Any) -> Any:
         bound = signature.bind(*args, **more)
@@ -82,11 +82,11 @@ def _request(operation: Operation) -> Callable[..., Any]:
 
 def _check_people(operation: Operation, values: dict[str, Any]) -> None:
     """Raise UsageError (LOCAL_ONLY) for an argument that only a process with the journal can give."""
-    for one in operation.parameters:
-        if one.source is Source.TOKEN:
-            only_oneself(values[one.name])
-        elif one.here is not None and values[one.name] != one.default:
-            raise UsageError(one.here.why, code=one.here.code, remedy=one.here.remedy or _REMEDY)
+    for parameter in operation.parameters:
+        if parameter.source is Source.TOKEN:
+            only_oneself(values[parameter.name])
+        elif parameter.here is not None and values[parameter.name] != parameter.default:
+            raise UsageError(parameter.here.why, code=parameter.here.code, remedy=parameter.here.remedy or _REMEDY)
 
 
 def _key(operation: Operation, values: dict[str, Any]) -> str:
@@ -100,15 +100,15 @@ def _sent(operation: Operation, values: dict[str, Any]) -> dict[str, Any]:
     """Return the query or the body of a request. Raise UsageError for values that are not JSON."""
     if operation.shape is None:
         return {}
-    whole = next((one for one in operation.parameters if one.source is Source.BODY), None)
+    whole = next((parameter for parameter in operation.parameters if parameter.source is Source.BODY), None)
     if whole is not None:
         _check_object(operation, whole, values[whole.name])
         return {"body": msgspec.Raw(encoded(values[whole.name], operation.declaration.invalid))}
     fields: dict[str, Any] = {}
-    for one in operation.parameters:
-        if one.source is Source.FIELD:
-            _check_object(operation, one, values[one.name])
-            fields |= _fields(one, values[one.name])
+    for parameter in operation.parameters:
+        if parameter.source is Source.FIELD:
+            _check_object(operation, parameter, values[parameter.name])
+            fields |= _fields(parameter, values[parameter.name])
     shape = operation.shape(**fields)
     if operation.declaration.method == "GET":
         return {"query": shape}
@@ -131,7 +131,7 @@ def _fields(parameter: Parameter, value: Any) -> dict[str, Any]:
 
 def _refusal(noun: type, name: str) -> Callable[..., Any]:
     def refuse(*_args: Any, **_more: Any) -> Any:
-        why = f"a server does not answer {noun.__name__}.{name}"
-        raise UsageError(why, code=Code.LOCAL_ONLY, remedy=_REMEDY)
+        reason = f"a server does not answer {noun.__name__}.{name}"
+        raise UsageError(reason, code=Code.LOCAL_ONLY, remedy=_REMEDY)
 
     return refuse

@@ -76,8 +76,8 @@ class Holding:
     def halt(self) -> None:
         """Let passes begin nothing new, and begin no more passes."""
         self.stopping = True
-        for one, _ in self._passes.values():
-            one.halt()
+        for work, _ in self._passes.values():
+            work.halt()
 
     async def wait(self, seconds: float) -> bool:
         """Wait so long for the passes under way; whether all have ended."""
@@ -115,18 +115,18 @@ class Holding:
 
     async def begin(self, lease: Lease) -> None:
         """Run a pass over a stream that was just leased."""
-        one = self._work.take(lease, self.keeper)
+        work = self._work.take(lease, self.keeper)
         if self.stopping:
-            await one.give_up()
+            await work.give_up()
             return
-        stream = one.lease.stream
+        stream = work.lease.stream
         before = self._passes.get(stream)
         if before is not None:
             _end(*before)  # another worker had the stream meanwhile: what this pass still says is refused
         until = lease.head.lease_until or 0
         self._held_until = min(until, self._held_until) if self._passes else until
-        running = self._run(one, before[1] if before else None)
-        self._passes[stream] = one, asyncio.create_task(running, name=f"remit:pass:{stream}")
+        running = self._run(work, before[1] if before else None)
+        self._passes[stream] = work, asyncio.create_task(running, name=f"remit:pass:{stream}")
         self._news.set()  # it may have been woken between the lease and now
 
     async def renew_overdue(self) -> int:
@@ -222,7 +222,7 @@ class Holding:
         """Renew the leases of what runs here, and end what another worker has taken over; there will be more."""
         held = dict(self._passes)
         until = self._terms.until(self._journal.clock.now())
-        lost = await renew_all(self._journal, [one.lease for one, _ in held.values()], until)
+        lost = await renew_all(self._journal, [held_work.lease for held_work, _ in held.values()], until)
         self._held_until = until
         for lease in lost:
             held[lease.stream][1].cancel()

@@ -109,9 +109,9 @@ class Claiming:
 
     async def _chosen(self, terms: Claim, only: AbstractSet[str]) -> list[Lease]:
         self._seen = {stream: wakes for stream, wakes in self._seen.items() if stream in only}
-        found: list[Lease] = []
+        leases: list[Lease] = []
         for stream, due in await self._dues(only):
-            if len(found) == terms.limit:
+            if len(leases) == terms.limit:
                 break
             if due > terms.now:
                 continue
@@ -121,8 +121,8 @@ class Claiming:
             lease = await self._journal.acquire(stream, terms)
             if lease is not None:
                 self._seen[stream] = lease.head.wakes
-                found.append(lease)
-        return found
+                leases.append(lease)
+        return leases
 
     async def _dues(self, only: AbstractSet[str]) -> list[tuple[str, int]]:
         """Those of the chosen streams that are due by themselves, and when."""
@@ -151,8 +151,8 @@ class Claiming:
         if self.look_for_dead:
             self.look_for_dead = False
             self._dead = await self._left_by_the_dead()
-        found: list[Lease] = []
-        while self._dead and len(found) < limit:
+        leases: list[Lease] = []
+        while self._dead and len(leases) < limit:
             stream, owner = self._dead.pop()
             head = await self._journal.head(stream)
             if head is None or head.lease_owner != owner:
@@ -160,20 +160,20 @@ class Claiming:
             lease = await self._journal.acquire(stream, self._holding.terms(), over=owner)
             if lease is not None:
                 _log.info("%s: taken over from a process that died", stream)
-                found.append(lease)
-        return found
+                leases.append(lease)
+        return leases
 
     async def _left_by_the_dead(self) -> list[tuple[str, str]]:
-        found = []
+        left_by_the_dead = []
         for head in await self._journal.leases(self._work.kind):
             owner = head.lease_owner or ""
             holder = Owner.parse(owner)
             if holder is None or head.stream in self._holding or not holder.dead():
                 continue
             if self.only is None or head.stream in self.only:
-                found.append((head.stream, owner))
-        found.reverse()  # they are taken from the end
-        return found
+                left_by_the_dead.append((head.stream, owner))
+        left_by_the_dead.reverse()  # they are taken from the end
+        return left_by_the_dead
 
 
 _SPACING_S: Final = 0.005

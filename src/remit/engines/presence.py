@@ -104,14 +104,17 @@ class Presence:
 
 async def present(journal: Journal) -> list[Present]:
     """Every process that works now, the newest stream first."""
-    found = [await _said(journal, head) for head in await journal.heads(HeadQuery(kind=KIND, limit=_MOST))]
-    return [one for one in found if one is not None]
+    presences = [await _said(journal, head) for head in await journal.heads(HeadQuery(kind=KIND, limit=_MOST))]
+    return [presence for presence in presences if presence is not None]
 
 
 async def with_code(journal: Journal, recipe: str, version: str, but: str) -> str:
     """The owner of a process that works now and has a version of a recipe; empty if none but `but` has it."""
-    every = [one.started for one in await present(journal)]
-    return next((one.owner for one in every if one.owner != but and version in one.recipes.get(recipe, ())), "")
+    every = [presence.started for presence in await present(journal)]
+    return next(
+        (presence.owner for presence in every if presence.owner != but and version in presence.recipes.get(recipe, ())),
+        "",
+    )
 
 
 async def _said(journal: Journal, head: Head) -> Present | None:

@@ -78,8 +78,10 @@ class Checkpoints:
         proven = {log.origin for log in logs if log.keys == "given"}
         for log in logs:
             if log.origin not in proven and (signers := self._strangers.get(log.origin)):
-                why = f"the log {log.origin} is signed by none of the keys that you gave, but by {', '.join(signers)}"
-                raise RejectedError("checkpoint_unproven", why)
+                reason = (
+                    f"the log {log.origin} is signed by none of the keys that you gave, but by {', '.join(signers)}"
+                )
+                raise RejectedError("checkpoint_unproven", reason)
         if keys and not proven:
             raise RejectedError("checkpoint_unproven", _NO_KEY)
         if stamps:
@@ -131,20 +133,20 @@ class Checkpoints:
         stream, seq = leaf["stream"], leaf["seq"]
         chained = self.chained[stream, seq]
         if not chained:
-            why = f"event {seq} of {stream} is signed, and is not in the package: it was cut"
-            raise RejectedError("checkpoint_mismatch", why)
-        hashes = [decoded(one) for one in leaf["proof"]]
+            reason = f"event {seq} of {stream} is signed, and is not in the package: it was cut"
+            raise RejectedError("checkpoint_mismatch", reason)
+        hashes = [decoded(text) for text in leaf["proof"]]
         if not is_leaf(leaf_of(canonical([stream, seq, chained.hex()])), leaf["index"], size, root, hashes):
-            why = f"event {seq} of {stream} is not the one that was signed"
-            raise RejectedError("checkpoint_mismatch", why)
+            reason = f"event {seq} of {stream} is not the one that was signed"
+            raise RejectedError("checkpoint_mismatch", reason)
 
 
 def _check_next(old: Checkpoint, new: Checkpoint, proof: list[str]) -> None:
-    hashes = [decoded(one) for one in proof]
+    hashes = [decoded(text) for text in proof]
     is_next = is_prefix(old.size, old.root, new.size, new.root, hashes)
     if old.origin != new.origin or old.size >= new.size or not is_next:
-        why = f"the checkpoint over {new.size} leaves does not continue the one over {old.size}"
-        raise RejectedError("checkpoint_mismatch", why)
+        reason = f"the checkpoint over {new.size} leaves does not continue the one over {old.size}"
+        raise RejectedError("checkpoint_mismatch", reason)
 
 
 def _signing_times(notes: Sequence[Note], keys: Sequence[Key]) -> list[int]:

@@ -34,8 +34,8 @@ def read_manifest(package: zipfile.ZipFile, size: int) -> dict[str, Any]:
     entries = _check_zip(package, size)
     if "manifest.json" not in package.namelist():
         raise RejectedError("manifest_schema_invalid", "there is no manifest.json")
-    said: Any = read_json(package.read("manifest.json"), "manifest.json")
-    manifest: dict[str, Any] = said if isinstance(said, dict) else {}
+    value: Any = read_json(package.read("manifest.json"), "manifest.json")
+    manifest: dict[str, Any] = value if isinstance(value, dict) else {}
     form = manifest.get("format")
     is_later = isinstance(form, str) and form not in (FIRST, FORMAT) and _LATER.fullmatch(form)
     if is_later and manifest_hash(manifest) == manifest.get("hash"):

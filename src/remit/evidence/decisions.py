@@ -122,9 +122,9 @@ class Decisions:
         """Take every decision again. Raise RejectedError for one that its rules and facts do not lead to."""
         missing: dict[str, int] = {}
         self._asked = [one for one in self._asked if not self._is_edited(one.event)]
-        for asked in self._asked:
+        for question in self._asked:
             try:
-                self._compare(asked)
+                self._compare(question)
             except NotDerivedError as error:
                 missing[str(error)] = missing.get(str(error), 0) + 1
         return Derived(len(self._asked) - sum(missing.values()), tuple(sorted(missing.items())))
@@ -216,8 +216,8 @@ class Decisions:
             each.limit.key(each.rule.id, query): taken[each.rule.id] for each in needs.limits if each.rule.id in taken
         }
         created = root.get("job_created")
-        given = self._value(created, "input") if created and needs.input else self._facts.UNKNOWN
-        facts = self._facts.Facts(input=given, seen=seen, taken=counted)
+        input_value = self._value(created, "input") if created and needs.input else self._facts.UNKNOWN
+        facts = self._facts.Facts(input=input_value, seen=seen, taken=counted)
         return type(query)(**{**vars(query), "facts": facts})
 
     def _result(self, asked: _Asked, tool: str, seq: int | None) -> Event | None:

@@ -144,6 +144,6 @@ class Ledger:
         parts = "\0".join((event.stream, call["step"], call["tool_name"], call.get("arguments_hash", "")))
         own = event.seq > self._taken_until and not (self._shares and call.get("attempt", 1) > 1)
         if key and own and key not in earlier and key != hashlib.sha256(parts.encode()).hexdigest():
-            why = f"{event.stream}: event {event.seq}: idempotency_key is not that of its call"
-            raise RejectedError("event_contradicted", why)
+            reason = f"{event.stream}: event {event.seq}: idempotency_key is not that of its call"
+            raise RejectedError("event_contradicted", reason)
         earlier.add(key)

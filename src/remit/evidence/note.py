@@ -120,13 +120,13 @@ def text_of(checkpoint: Checkpoint, key: Key, at: int = 0) -> bytes:
 
 def notes_in(text: str) -> list[Note]:
     """Every note in a text, such as a file that they were appended to; what is torn is left out."""
-    found: list[Note] = []
+    notes: list[Note] = []
     for match in _NOTE.finditer(text.lstrip("\ufeff")):
         body = _BODY.fullmatch(match[1])
         if body is not None and is_name(body[1]):
             checkpoint = Checkpoint(body[1], int(body[2]), decoded(body[3]))
-            found.append(Note(checkpoint, tuple(match[2].splitlines())))
-    return found
+            notes.append(Note(checkpoint, tuple(match[2].splitlines())))
+    return notes
 
 
 def is_name(text: str) -> bool:

@@ -21,15 +21,15 @@ def is_leaf(leaf: bytes, index: int, size: int, root: bytes, hashes: Sequence[by
     if not 0 <= index < size:
         return False
     node, place, last = leaf, index, size - 1
-    for one in hashes:
+    for digest in hashes:
         if last == 0:
             return False
         if place & 1 or place == last:
-            node = node_of(one, node)
+            node = node_of(digest, node)
             while place and not place & 1:
                 place, last = place >> 1, last >> 1
         else:
-            node = node_of(node, one)
+            node = node_of(node, digest)
         place, last = place >> 1, last >> 1
     return last == 0 and node == root
 
@@ -49,14 +49,14 @@ def is_prefix(old: int, old_root: bytes, size: int, root: bytes, hashes: Sequenc
     while left & 1:
         left, right = left >> 1, right >> 1
     first = second = rest[0]
-    for one in rest[1:]:
+    for bit in rest[1:]:
         if right == 0:
             return False
         if left & 1 or left == right:
-            first, second = node_of(one, first), node_of(one, second)
+            first, second = node_of(bit, first), node_of(bit, second)
             while left and not left & 1:
                 left, right = left >> 1, right >> 1
         else:
-            second = node_of(second, one)
+            second = node_of(second, bit)
         left, right = left >> 1, right >> 1
     return right == 0 and (first, second) == (old_root, root)

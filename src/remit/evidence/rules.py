@@ -142,14 +142,14 @@ class _Struct(metaclass=_Fields):
     defaults_: ClassVar[dict[str, Any]] = {}
 
     def __init__(self, *values: Any, **named: Any) -> None:
-        given = {**dict(zip(self.__struct_fields__, values)), **named}  # noqa: B905 - Python 3.9 knows no `strict`
+        fields = {**dict(zip(self.__struct_fields__, values)), **named}  # noqa: B905 - Python 3.9 knows no `strict`
         for field in self.__struct_fields__:
-            if field not in given:
+            if field not in fields:
                 default = self.defaults_[field]
-                given[field] = default.default_factory() if isinstance(default, _Field) else default
-        if given.keys() != set(self.__struct_fields__):
-            raise TypeError(f"{type(self).__name__} has no such fields: {', '.join(given)}")
-        vars(self).update(given)
+                fields[field] = default.default_factory() if isinstance(default, _Field) else default
+        if fields.keys() != set(self.__struct_fields__):
+            raise TypeError(f"{type(self).__name__} has no such fields: {', '.join(fields)}")
+        vars(self).update(fields)
         check = getattr(self, "__post_init__", None)
         if check is not None:
             check()

@@ -36,10 +36,10 @@ class References:
         if event.kind != "tool_invocation_started":
             return
         payload, where = event.payload, f"{event.stream}: event {event.seq}"
-        said, ref = payload.get("arguments_hash", ""), payload.get("args_blob")
-        if said and isinstance(ref, dict) and not ref.get("key"):
-            self._arguments.append((where, ref["digest"], said))
-        elif said and "args" in payload and digest(payload["args"]) != said:
+        recorded, ref = payload.get("arguments_hash", ""), payload.get("args_blob")
+        if recorded and isinstance(ref, dict) and not ref.get("key"):
+            self._arguments.append((where, ref["digest"], recorded))
+        elif recorded and "args" in payload and digest(payload["args"]) != recorded:
             raise RejectedError("event_contradicted", f"{where}: arguments_hash is not the digest of the arguments")
 
     def read_items(self, package: zipfile.ZipFile, kept: set[str]) -> None:
@@ -51,10 +51,10 @@ class References:
 
     def check_arguments(self, package: zipfile.ZipFile) -> None:
         """Compare the arguments that stand beside their events with the digests that the events say."""
-        kept = set(package.namelist())
-        for where, ref, said in self._arguments:
+        names = set(package.namelist())
+        for where, ref, recorded in self._arguments:
             path = path_of(ref)
-            if path in kept and digest(read_json(package.read(path), path)) != said:
+            if path in names and digest(read_json(package.read(path), path)) != recorded:
                 raise RejectedError("event_contradicted", f"{where}: arguments_hash is not the digest of the arguments")
 
     def _walk(self, value: Any) -> None:
@@ -77,20 +77,20 @@ def check_values(
 ) -> dict[str, int]:
     """Check that each value is there, or that it is known why not; the files are those that the manifest names."""
     counts = dict.fromkeys(STATES, 0)
-    kept = {path_of(value["sha256"]) for value in values if value["state"] == "kept"}
+    paths = {path_of(value["sha256"]) for value in values if value["state"] == "kept"}
     files = {name: package.getinfo(name).file_size for name in package.namelist() if name.startswith("blobs/")}
-    refs.read_items(package, kept & files.keys())
+    refs.read_items(package, paths & files.keys())
     for value in values:
         counts[value["state"]] += 1
-        if why := _why_not(value["sha256"], value["state"], refs, erased=erased, redacted=manifest["redacted"]):
-            raise RejectedError("value_invalid", f"{value['sha256']} is said to be {value['state']}, and {why}")
-    if kept != files.keys() or not refs.digests.keys() <= {value["sha256"] for value in values}:
+        if reason := _why_not(value["sha256"], value["state"], refs, erased=erased, redacted=manifest["redacted"]):
+            raise RejectedError("value_invalid", f"{value['sha256']} is said to be {value['state']}, and {reason}")
+    if paths != files.keys() or not refs.digests.keys() <= {value["sha256"] for value in values}:
         raise RejectedError("value_invalid", "the values are not those that the events name")
     for name, size in refs.digests.items():
         if files.get(path_of(name), size) != size:
             raise RejectedError("value_invalid", f"{path_of(name)} has another size than its event says")
     for row in manifest["artifacts"]:
-        if row["path"] in kept and row["path"] != path_of(row["sha256"]):
+        if row["path"] in paths and row["path"] != path_of(row["sha256"]):
             raise RejectedError("value_invalid", f"{row['path']} is not what its name says")
     return {state: number for state, number in counts.items() if number}
 

@@ -121,8 +121,8 @@ def check(path: str, rules: Mapping[str, str] | None = None, keys: Sequence[Key]
             raise
         return Verdict("rejected", "it names a place outside the file", "container_invalid")
     except (LookupError, OverflowError, TypeError, ValueError, AttributeError, struct.error, RuntimeError) as error:
-        why = f"it does not have the form of a package: {type(error).__name__}: {error}"
-        return Verdict("rejected", why, "form_invalid")
+        reason = f"it does not have the form of a package: {type(error).__name__}: {error}"
+        return Verdict("rejected", reason, "form_invalid")
 
 
 def _check(package: zipfile.ZipFile, size: int, rules: Mapping[str, str] | None, keys: Sequence[Key]) -> Verdict:
@@ -201,11 +201,11 @@ def _unsigned(uncovered: Mapping[str, tuple[int, int]]) -> str:
 def _events(package: zipfile.ZipFile, last: dict[str, tuple[int, bytes]]) -> Iterator[Event]:
     """Walk the events and their chains; `last` gets the number and chain value of the newest event of each stream."""
     for number, line in enumerate(_lines(package, "events.ndjson"), 1):
-        stream, seq, kind, at, text, said = _row(line, number)
+        stream, seq, kind, at, text, recorded = _row(line, number)
         data, name = text.encode(), kind.encode()
         before, previous = last.get(stream) or (0, hashlib.sha256(b"remit-chain-1\0" + stream.encode()).digest())
         value = hashlib.sha256(b"".join((previous, _frame(seq, at, len(name)), name, data))).digest()
-        if seq != before + 1 or value.hex() != said:
+        if seq != before + 1 or value.hex() != recorded:
             raise RejectedError("chain_broken", f"{stream}: event {seq} ({kind}) does not follow the event before it")
         last[stream] = (seq, value)
         yield Event(stream, seq, kind, read_text(text, f"{stream} event {seq}"), text, at)
@@ -262,9 +262,9 @@ def _check_forks(package: zipfile.ZipFile, forks: dict[tuple[str, int], str]) ->
 
 
 def _check_streams(streams: list[dict[str, Any]], last: dict[str, tuple[int, bytes]]) -> None:
-    said = {row["stream"]: (row["events"], row["hash"]) for row in streams}
+    counts = {row["stream"]: (row["events"], row["hash"]) for row in streams}
     there = {stream: (seq, value.hex()) for stream, (seq, value) in last.items()}
-    if said != there or len(said) != len(streams):
+    if counts != there or len(counts) != len(streams):
         raise RejectedError("chain_broken", "the streams do not end as proof.json says")
 
 
@@ -312,13 +312,13 @@ def describe(path: str, verdict: Verdict) -> str:
         _describe_decisions(verdict.decisions) if verdict.decisions is not None else "",
         *(f"; {log.words()}" for log in verdict.checkpoints),
     ]
-    why = f"{verdict.reason}: {verdict.problem}"
-    said = why if not verdict.hash else f"{''.join(parts)}{f'; {why}' if verdict.problem else ''}; {verdict.hash}"
-    return "".join(char if char.isprintable() else "?" for char in f"{verdict.state} {path}: {said}")
+    reason = f"{verdict.reason}: {verdict.problem}"
+    text = reason if not verdict.hash else f"{''.join(parts)}{f'; {reason}' if verdict.problem else ''}; {verdict.hash}"
+    return "".join(char if char.isprintable() else "?" for char in f"{verdict.state} {path}: {text}")
 
 
 def _describe_decisions(derived: Derived) -> str:
-    missing = "".join(f", {number} not derived: {why}" for why, number in derived.not_derived)
+    missing = "".join(f", {number} not derived: {reason}" for reason, number in derived.not_derived)
     return f"; {counted(derived.decisions, 'decision')} derived again{missing}"
 
 

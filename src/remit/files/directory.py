@@ -171,8 +171,8 @@ def _enter(fd: int, part: str, path: str, *, create: bool) -> int:
             _make_folder(fd, part)
         return os.open(part, _FOLDER, dir_fd=fd)
     except FileNotFoundError:
-        why = f"{path!r}: the folder" if path else "The folder"
-        raise ProviderError(f"{why} {part!r} does not exist.", code=Code.FOLDER_NOT_FOUND) from None
+        reason = f"{path!r}: the folder" if path else "The folder"
+        raise ProviderError(f"{reason} {part!r} does not exist.", code=Code.FOLDER_NOT_FOUND) from None
     except OSError:
         # Systems answer ELOOP or ENOTDIR for a link here: look, so that the refusal says what it is.
         if kind_of(os.lstat(part, dir_fd=fd).st_mode) == "link":
@@ -252,7 +252,7 @@ def _walk(fd: int, above: str, depth: int, enter: Callable[[Entry], bool]) -> It
 
 def _entries(fd: int, above: str) -> list[Entry]:
     prefix = above + "/" if above else ""
-    found: list[Entry] = []
+    entries: list[Entry] = []
     with os.scandir(fd) as items:
         for item in items:
             try:
@@ -261,6 +261,6 @@ def _entries(fd: int, above: str) -> list[Entry]:
                 continue  # gone since the folder was listed
             kind = kind_of(status.st_mode) if is_utf8(item.name) else "unnamed"
             name = os.fsencode(item.name).decode(errors="backslashreplace") if kind == "unnamed" else item.name
-            found.append(Entry(prefix + name, kind, status.st_size, status.st_mtime_ns))
-    found.sort()
-    return found
+            entries.append(Entry(prefix + name, kind, status.st_size, status.st_mtime_ns))
+    entries.sort()
+    return entries

@@ -53,13 +53,13 @@ def scopes(path: str, marks: list[Mark]) -> list[str]:
     """For every mark the names that lead to it, its own last: `Task.cancel`, or `Install > On Linux`."""
     joint = " > " if is_prose(path) else "."
     stack: list[Mark] = []
-    found: list[str] = []
+    names: list[str] = []
     for mark in marks:
         while stack and stack[-1].depth >= mark.depth:
             stack.pop()
         stack.append(mark)
-        found.append(joint.join([each.name for each in stack]))
-    return found
+        names.append(joint.join([each.name for each in stack]))
+    return names
 
 
 def title_of(path: str, text: str) -> str:
@@ -90,9 +90,9 @@ def _headings(text: str) -> Iterator[Mark]:
 
 def _definitions(text: str) -> list[Mark]:
     marks: list[Mark] = []
-    for found in _DEFINITION.finditer("\n" + text):  # so a match starts where its line does in `text`
-        at = _with_lead(text, found.start(), marks[-1].at if marks else -1)
-        marks.append(Mark(at, len(found["indent"].expandtabs(4)), found["name"]))
+    for match in _DEFINITION.finditer("\n" + text):  # so a match starts where its line does in `text`
+        at = _with_lead(text, match.start(), marks[-1].at if marks else -1)
+        marks.append(Mark(at, len(match["indent"].expandtabs(4)), match["name"]))
     return marks
 
 

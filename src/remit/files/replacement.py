@@ -128,13 +128,13 @@ class Closed:
 
     def below(self, folder: Path) -> Closed:
         """Those that lie in a folder, or that it lies in: most folders have none."""
-        place, found = str(folder).casefold(), Closed()
-        found._places = tuple(one for one in self._places if _within(one, place) or _within(place, one))
-        return found
+        place, closed = str(folder).casefold(), Closed()
+        closed._places = tuple(path for path in self._places if _within(path, place) or _within(place, path))
+        return closed
 
     def __contains__(self, place: str) -> bool:
         """Return whether a path without links is one of them, or lies in one."""
-        return bool(self._places) and any(_within(place.casefold(), one) for one in self._places)
+        return bool(self._places) and any(_within(place.casefold(), closed) for closed in self._places)
 
 
 def _within(place: str, folder: str) -> bool:
@@ -208,11 +208,11 @@ class Roots:
 
     def find_for_writing(self, path: str) -> tuple[ConfinedDirectory, str, str]:
         """As `find`, for a file that is going to be changed. Raises ProviderError."""
-        found = self.find(path)
-        if found[1].rpartition("/")[2].casefold() == _SETTINGS:
+        target = self.find(path)
+        if target[1].rpartition("/")[2].casefold() == _SETTINGS:
             message = f"{path!r} holds Remit's settings and policy; only a person changes it."
             raise ProviderError(message, code=Code.PATH_NOT_ALLOWED)
-        if f"{found[0].root}/{found[1]}" in self._decisive:
+        if f"{target[0].root}/{target[1]}" in self._decisive:
             message = f"{path!r} is code that Remit runs, or decides what it may do; only a person changes it."
             raise ProviderError(message, code=Code.PATH_NOT_ALLOWED)
-        return found
+        return target

@@ -82,9 +82,9 @@ def _lossy(error: UnicodeError) -> tuple[str, int]:
 
 
 def _strict(error: UnicodeError) -> tuple[str, int]:
-    if not isinstance(error, UnicodeDecodeError) or (found := _beyond(error)) is None:
+    if not isinstance(error, UnicodeDecodeError) or (strict := _beyond(error)) is None:
         raise error
-    return found
+    return strict
 
 
 def _beyond(error: UnicodeDecodeError) -> tuple[str, int] | None:

@@ -64,19 +64,19 @@ def words(text: str) -> list[str]:
     lower = apart(text).lower()
     if lower.isascii():
         return _WORD.findall(lower)
-    found: list[str] = []
+    tokens: list[str] = []
     for run in _RUN.findall(lower):
         if len(run) > 1 and _UNSPACED.match(run):
-            found += (run[i : i + 2] for i in range(len(run) - 1))
+            tokens += (run[i : i + 2] for i in range(len(run) - 1))
         else:
-            found.append(run)
-    return found
+            tokens.append(run)
+    return tokens
 
 
 def query_words(query: str) -> list[str]:
     """Give what a question asks about: its words once each without those of the asking, or all if no other is left."""
-    found = list(dict.fromkeys(words(query)))
-    return [word for word in found if word not in STOP and word not in _ASKING] or found
+    tokens = list(dict.fromkeys(words(query)))
+    return [word for word in tokens if word not in STOP and word not in _ASKING] or tokens
 
 
 def compounds(query: str) -> list[str]:

@@ -65,8 +65,8 @@ class RememberedApprovals:
             return []
         now = self._journal.clock.now()
         query = HeadQuery(kind=KIND, states=("active",), labels={_TOOL: tool} if tool else {})
-        found = [await self._load(head) async for head in every_head(self._journal, query)]
-        return [rule for rule in found if rule is not None and now < rule.expires_at]
+        rules = [await self._load(head) async for head in every_head(self._journal, query)]
+        return [rule for rule in rules if rule is not None and now < rule.expires_at]
 
     async def keep(
         self, rule: Remembered, confirmation: str, by: str, answers: tuple[ConfirmationDecided, ...] = ()
@@ -112,7 +112,7 @@ class RememberedApprovals:
         """The approval; None for one that is not proven, or that this Remit cannot understand: it approves nothing."""
         stream = head.stream
         events = await self._journal.read(stream)
-        found: Remembered | None = None
+        remembered: Remembered | None = None
         try:
             self._journal.prove(head, [event for event in events if event.seq <= head.seq])
             for event in events:
@@ -120,11 +120,11 @@ class RememberedApprovals:
                 if isinstance(payload, ApprovalRevoked):
                     return None  # whatever the head says (rule 14)
                 if isinstance(payload, ApprovalRemembered) and event.seq <= head.seq:
-                    found = await self._proven(payload)
+                    remembered = await self._proven(payload)
         except (ChainBrokenError, PayloadErasedError, UsageError) as error:
             _log.warning("%s is left out: %s", stream, error.message)
             return None
-        return found
+        return remembered
 
     async def _proven(self, kept: ApprovalRemembered) -> Remembered:
         """The approval, made by those who prove it. Raises PolicyError and what reading its question raises."""
@@ -145,8 +145,8 @@ async def proven(
     extension = Extension(
         scope=rule.scope, stream=rule.stream, until=rule.expires_at, exact=rule.args_digest is not None
     )
-    answers = [(one, at) for one in kept.answers if wants(one, question, extension)]
-    people = tuple(dict.fromkeys(one.by for one in await proofs.counted(question.request, answers)))
+    answers = [(decision, at) for decision in kept.answers if wants(decision, question, extension)]
+    people = tuple(dict.fromkeys(decision.by for decision in await proofs.counted(question.request, answers)))
     if question.state == "denied" or len(people) < question.request.approvals:
         raise PolicyError(f"no {question.request.approvals} approvals that are {proofs.words} want it remembered")
     covered = extended(question, extension, people, made_at=rule.made_at)
@@ -218,8 +218,8 @@ class RememberedCalls:
             except PayloadErasedError:
                 continue
             except (ChainBrokenError, UsageError) as error:
-                why = f"a call ran on the remembered approval {rule}, which is not proven: {error.message}"
-                problems += [(stream, f"{stream}: {why}") for stream in dict.fromkeys(calls.values())]
+                reason = f"a call ran on the remembered approval {rule}, which is not proven: {error.message}"
+                problems += [(stream, f"{stream}: {reason}") for stream in dict.fromkeys(calls.values())]
                 continue
             for (tool, arguments), stream in calls.items():
                 if tool and (tool != covered.tool or covered.args_digest not in {None, arguments}):

@@ -256,8 +256,8 @@ class Call:
 
     def _seconds(self, most_ms: int) -> float:
         limit = min(most_ms, self.wall_ms or _LONGEST_MS, _LONGEST_MS) / 1000
-        asked = self.request.timeout_s
-        return limit if asked is None else min(limit, asked)
+        timeout_s = self.request.timeout_s
+        return limit if timeout_s is None else min(limit, timeout_s)
 
     def decide_again(self) -> Awaitable[Outcome]:
         """Have policy decide again, and the stages after it follow."""

@@ -92,12 +92,12 @@ class Recalled(NamedTuple):
 def state_of(request: ConfirmationRequested, decisions: Sequence[ConfirmationDecided]) -> str:
     """The state of a question that was not used, by the answers to it (rule 14): never by its head."""
     state, approved = "pending", set[str]()
-    for one in decisions:
-        if one.decision == "approve":
-            approved.add(one.by)
+    for decision in decisions:
+        if decision.decision == "approve":
+            approved.add(decision.by)
             state = "approved" if len(approved) >= request.approvals else state
         else:
-            state = "replaced" if one.replaced_by else _ENDS.get(one.decision, "withdrawn")
+            state = "replaced" if decision.replaced_by else _ENDS.get(decision.decision, "withdrawn")
     return state
 
 

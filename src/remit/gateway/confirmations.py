@@ -78,22 +78,28 @@ async def check(journal: Journal, proofs: Proofs, head: Head) -> Checked:
         return Checked()
     problems: list[tuple[Code, str]] = []
     if not await _bound(journal, head, request):
-        why = f"{head.stream}: the recorded call is not the call that was approved"
-        problems.append((Code.APPROVAL_UNPROVEN, why))
-    given = [(at, said) for at, said in approvals if said.signature]
-    wrong = [said.by for at, said in given if proofs.signers and not await proofs.signed(request, said, at)]
+        reason = f"{head.stream}: the recorded call is not the call that was approved"
+        problems.append((Code.APPROVAL_UNPROVEN, reason))
+    signed = [(at, decision) for at, decision in approvals if decision.signature]
+    wrong = [
+        decision.by for at, decision in signed if proofs.signers and not await proofs.signed(request, decision, at)
+    ]
     texts = [f"{head.stream}: the signature in the name {by!r} does not hold" for by in wrong]
     problems += [(Code.SIGNATURE_INVALID, text) for text in texts]
     if used:
-        proven = {said.by for said in await proofs.counted(request, ((said, at) for at, said in approvals))}
+        proven = {
+            decision.by for decision in await proofs.counted(request, ((decision, at) for at, decision in approvals))
+        }
         if len(proven) < request.approvals:
-            why = f"{head.stream}: a call ran on {len(proven)} of {request.approvals} approvals that are {proofs.words}"
-            problems.append((Code.APPROVAL_UNPROVEN, why))
-    for said in decisions:
-        if said.via and said.via.body and (why := await _unfit(journal, said, said.via)):
-            problems.append((Code.APPROVAL_UNPROVEN, f"{head.stream}: the answer in the name {said.by!r} {why}"))
-    known = len(given) if proofs.signers else 0
-    return Checked(known - len(wrong), len(given) - known, tuple(problems))
+            reason = (
+                f"{head.stream}: a call ran on {len(proven)} of {request.approvals} approvals that are {proofs.words}"
+            )
+            problems.append((Code.APPROVAL_UNPROVEN, reason))
+    for decision in decisions:
+        if decision.via and decision.via.body and (reason := await _unfit(journal, decision, decision.via)):
+            problems.append((Code.APPROVAL_UNPROVEN, f"{head.stream}: the answer in the name {decision.by!r} {reason}"))
+    known = len(signed) if proofs.signers else 0
+    return Checked(known - len(wrong), len(signed) - known, tuple(problems))
 
 
 def _read(
@@ -179,15 +185,15 @@ class Confirmations:
         untrusted: tuple[UntrustedArgument, ...] = (),
     ) -> tuple[Draft, tuple[Blob, ...]]:
         """Draft a new question, to be committed together with the caller's own record of it."""
-        packed, found = pack(msgspec.json.encode(args)), packed_untrusted(untrusted)
+        packed, refs = pack(msgspec.json.encode(args)), packed_untrusted(untrusted)
         request = msgspec.structs.replace(
-            request, args=packed.inline, args_blob=packed.ref, untrusted=found.inline, untrusted_blob=found.ref
+            request, args=packed.inline, args_blob=packed.ref, untrusted=refs.inline, untrusted_blob=refs.ref
         )
         writer = self._journal.writer(stream_of(caller, request.confirmation), KIND)
         title = request.tool_name if writer.subject else title  # a head holds nothing of what can be erased
         labels = {"id": request.confirmation, _ASKER: request.principal}
         patch = HeadPatch(state="pending", due_at=request.expires_at, title=title, labels=labels)
-        return writer.draft(request, patch=patch), (*packed.blobs, *found.blobs)
+        return writer.draft(request, patch=patch), (*packed.blobs, *refs.blobs)
 
     # --- looking up
 
@@ -223,11 +229,11 @@ class Confirmations:
             ids = [(head, head.stream.rpartition("/")[2]) for head in await self._open()]
             heads = [head for head, name in ids if name.endswith(reference)]
             heads = heads or [head for head, name in ids if name.startswith(reference)]
-        found = await self._fold(heads[0]) if len(heads) == 1 else None
-        if found is None:
-            why = "fits several confirmations" if heads else "is not the id of a confirmation"
-            raise NotFoundError(f"{reference!r} {why}", code=Code.CONFIRMATION_NOT_FOUND, remedy=_NO_SUCH)
-        return found
+        confirmation = await self._fold(heads[0]) if len(heads) == 1 else None
+        if confirmation is None:
+            reason = "fits several confirmations" if heads else "is not the id of a confirmation"
+            raise NotFoundError(f"{reference!r} {reason}", code=Code.CONFIRMATION_NOT_FOUND, remedy=_NO_SUCH)
+        return confirmation
 
     async def pending(self, caller: str | None = None) -> list[Confirmation]:
         """Questions someone can still answer, oldest first; of one caller, or all. Those not proven are left out."""
@@ -243,12 +249,12 @@ class Confirmations:
             if _age(head) <= last:
                 continue
             try:
-                one = await self._fold(head)
+                confirmation = await self._fold(head)
             except ChainBrokenError as error:  # this one cannot be answered, and the others can
                 _log.warning("%s is left out: %s", head.stream, error.message)
                 continue
-            if one is not None and not one.lapsed(self._journal.clock.now()):
-                yield one
+            if confirmation is not None and not confirmation.lapsed(self._journal.clock.now()):
+                yield confirmation
 
     async def _open(self, prefix: str = "") -> list[Head]:
         """The heads of all questions that are not answered, below a prefix."""
@@ -321,7 +327,7 @@ class Confirmations:
                 edited_from=found.id,
                 digest=rebinding(request, found.caller, args),
             )
-            left = tuple(one for one in found.untrusted if one.value in values_of(args))
+            left = tuple(argument for argument in found.untrusted if argument.value in values_of(args))
             opened, blobs = self.open(found.caller, edited, args, title_of(request.tool_name, args), left)
             decision = ConfirmationDecided(
                 confirmation=found.id,
@@ -440,13 +446,13 @@ class Confirmations:
 
     async def check_proof(self, found: Confirmation, approval: ConfirmationDecided) -> None:
         """Raise UsageError (DECIDER_NOT_ALLOWED) if an approval does not prove what it has to."""
-        if why := await self.proofs.refusal(found.request, approval):
-            raise UsageError(f"{found.id}: {why}", code=Code.DECIDER_NOT_ALLOWED, remedy=_PROVE[self.proofs.mode])
+        if refusal := await self.proofs.refusal(found.request, approval):
+            raise UsageError(f"{found.id}: {refusal}", code=Code.DECIDER_NOT_ALLOWED, remedy=_PROVE[self.proofs.mode])
 
     async def _check_key(self, decided: Confirmation) -> None:
         """Raise UsageError if the newest approval is signed with a key that has approved in another name."""
-        given = [(one, None) for one in decided.decisions if one.decision == "approve"]
-        if len(await self.proofs.counted(decided.request, given)) < len(given):
+        decision = [(one, None) for one in decided.decisions if one.decision == "approve"]
+        if len(await self.proofs.counted(decided.request, decision)) < len(decision):
             msg = f"{decided.id}: this key has already approved under another name"
             raise UsageError(msg, code=Code.DECIDER_NOT_ALLOWED, remedy="Ask someone else.")
 
@@ -487,8 +493,10 @@ class Confirmations:
         request, decisions, used, decided_at = folded(events)
         if request is None:
             return None
-        counted = await self.proofs.counted(request, ((one, None) for one in decisions if one.decision == "approve"))
-        decisions = [one for one in decisions if one.decision != "approve" or one in counted]
+        counted = await self.proofs.counted(
+            request, ((decision, None) for decision in decisions if decision.decision == "approve")
+        )
+        decisions = [decision for decision in decisions if decision.decision != "approve" or decision in counted]
         encoded = await self._journal.value(request.args, request.args_blob)
         return Confirmation(
             id=request.confirmation,

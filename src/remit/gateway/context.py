@@ -170,8 +170,8 @@ class CallKeeper(msgspec.Struct, frozen=True, gc=False):
     async def put(self, data: bytes, *, until: int | None = None) -> str:
         digest = sha256(data)
         ref = BlobRef(digest, len(data), "")
-        kept = BytesKept(invocation_id=self._invocation_id, step=self._step, kept_blob=ref, until=until)
-        await self._journal.append(self._writer, kept, synced=True, blobs=(Blob(digest, data, until),))
+        event = BytesKept(invocation_id=self._invocation_id, step=self._step, kept_blob=ref, until=until)
+        await self._journal.append(self._writer, event, synced=True, blobs=(Blob(digest, data, until),))
         return digest
 
     async def get(self, digest: str) -> bytes | None:
@@ -186,10 +186,10 @@ class CallKeeper(msgspec.Struct, frozen=True, gc=False):
         """In a stream with a subject bytes are not kept under their own digest: look at what was kept."""
         stream = self._writer.stream
         for event in await whole(self._journal, await self._journal.read(stream)):
-            kept = decode(event.kind, event.data)
-            if isinstance(kept, BytesKept) and await self._journal.blob(kept.digest) is not None:
+            payload = decode(event.kind, event.data)
+            if isinstance(payload, BytesKept) and await self._journal.blob(payload.digest) is not None:
                 try:
-                    data = await self._journal.value(UNSET, kept.kept_blob)
+                    data = await self._journal.value(UNSET, payload.kept_blob)
                 except PayloadErasedError:
                     continue
                 if data is not None and sha256(data) == digest:

@@ -122,7 +122,7 @@ class Provenance:
         while self._unread:
             event = self._unread[-1]
             findings = await read_untrusted(event.untrusted, event.untrusted_blob, read)
-            self._approved.update((event.tool_name, one.path, one.value) for one in findings)
+            self._approved.update((event.tool_name, finding.path, finding.value) for finding in findings)
             if event in self._unread:
                 self._unread.remove(event)
         return self._approved

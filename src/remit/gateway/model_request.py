@@ -204,8 +204,8 @@ def most_of(sending: Sending, sampling: Sampling) -> Usage:
 
 
 def _shown(message: Message) -> dict[str, Any]:
-    found: dict[str, Any] = msgspec.to_builtins(message)
-    return found
+    shown: dict[str, Any] = msgspec.to_builtins(message)
+    return shown
 
 
 LOOK_S: Final = 30.0
@@ -283,4 +283,4 @@ class Allowance:
         spent = self.sums.spent(day, principal)
         claims = [*self._claims, *(claim for claim, _ in self._announced.values())]
         mine = [claim for claim in claims if claim.principal == principal]
-        return spent.tokens + sum(one.tokens for one in mine), spent.cost + sum(one.cost for one in mine)
+        return spent.tokens + sum(answer.tokens for answer in mine), spent.cost + sum(answer.cost for answer in mine)

@@ -130,9 +130,9 @@ class Gateway:
         call = Call(seen, self.services.journal, writer, no_progress)
         call.asked_hash = request.hash
         with (
-            self.services.tails.open(writer.stream, request.step) if watch is unwatched else nullcontext(watch) as said
+            self.services.tails.open(writer.stream, request.step) if watch is unwatched else nullcontext(watch) as tail
         ):
-            call.asking = Asking(request, said)
+            call.asking = Asking(request, tail)
             return await self._pass(call, self._ask)
 
     async def _pass(self, call: Call, enter: Proceed) -> Outcome:
@@ -259,11 +259,11 @@ class Reconciler:
         context = context_again(started, writer.stream, timeout_s=timeout, now=self._journal.clock.now())
         try:
             async with asyncio.timeout(timeout):
-                found = await tool.provider.reconcile(started.tool_name, args, context)
+                verdict = await tool.provider.reconcile(started.tool_name, args, context)
         except Exception as error:  # noqa: BLE001 - whatever it raises, it does not tell
             _log.info("%s cannot tell the outcome of %s: %s", tool.meta.name, started.invocation_id, line(words(error)))
             return "unknown"
-        return "never" if found is None else await self._record(started, writer, tool, found)
+        return "never" if verdict is None else await self._record(started, writer, tool, verdict)
 
     async def _tool(self, started: ToolInvocationStarted) -> Tool | None:
         """The tool that was called, if its provider still offers it: what another one says proves nothing."""

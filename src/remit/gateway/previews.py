@@ -33,8 +33,8 @@ async def preview_of(catalog: Catalog, found: Confirmation) -> Preview | None:
                 return await tool.provider.preview_within(tool.meta.name, found.args, request.sandbox)
             return await tool.provider.preview(tool.meta.name, found.args)
     except (ProviderError, TimeoutError) as error:
-        why = str(error) if isinstance(error, ProviderError) else f"no answer within {_TIMEOUT_S:g} s"
-        return Preview(what="What the call would change is unknown.", problem=line(why))
+        reason = str(error) if isinstance(error, ProviderError) else f"no answer within {_TIMEOUT_S:g} s"
+        return Preview(what="What the call would change is unknown.", problem=line(reason))
 
 
 def _leaves_out(value: Any, steps: Sequence[str]) -> bool:

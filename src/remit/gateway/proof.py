@@ -61,8 +61,8 @@ def statement(
     confirmation: str, digest: str, decision: str, by: str, remember: Extension | msgspec.UnsetType = UNSET
 ) -> bytes:
     """The bytes that are signed: which answer, to which exact call and for which later ones, in whose name."""
-    said = {"remit": "approval-1", "confirmation": confirmation, "digest": digest, "decision": decision, "by": by}
-    return canonical(said if remember is UNSET else {**said, "remember": msgspec.to_builtins(remember)})
+    fields = {"remit": "approval-1", "confirmation": confirmation, "digest": digest, "decision": decision, "by": by}
+    return canonical(fields if remember is UNSET else {**fields, "remember": msgspec.to_builtins(remember)})
 
 
 class Proofs:
@@ -103,12 +103,14 @@ class Proofs:
     ) -> list[ConfirmationDecided]:
         """Those of these approvals, each with when it was given, that count: no key stands for two people."""
         keys: dict[bytes, str] = {}
-        found: list[ConfirmationDecided] = []
-        for said, at in approvals:
-            key = key_of(said.signature) if self.mode != "any" else b""
-            if not await self.refusal(request, said, at) and (not key or keys.setdefault(key, said.by) == said.by):
-                found.append(said)
-        return found
+        confirmation_decideds: list[ConfirmationDecided] = []
+        for decision, at in approvals:
+            key = key_of(decision.signature) if self.mode != "any" else b""
+            if not await self.refusal(request, decision, at) and (
+                not key or keys.setdefault(key, decision.by) == decision.by
+            ):
+                confirmation_decideds.append(decision)
+        return confirmation_decideds
 
     async def signed(self, request: ConfirmationRequested, said: ConfirmationDecided, at: int | None = None) -> bool:
         """Say whether an answer is signed by the person that it names, with a key that is valid now, or was then."""

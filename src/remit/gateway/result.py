@@ -82,8 +82,8 @@ def problem(candidate: object) -> str:
     retrieved = 0 < candidate.retrieved_at <= MAX_INT
     if not (candidate.kind and candidate.source and retrieved) or len(candidate.kind) > _MAX_KIND:
         return "an evidence candidate needs kind, source and retrieved_at"
-    found = _forbidden(candidate.metadata)
-    return f"an evidence candidate may not carry {found!r}" if found else ""
+    field = _forbidden(candidate.metadata)
+    return f"an evidence candidate may not carry {field!r}" if field else ""
 
 
 def keep(candidates: Sequence[EvidenceCandidate], limits: EvidenceLimits, now: int) -> Kept:
@@ -154,12 +154,12 @@ def _forbidden(value: Any) -> str:
         for key, inner in value.items():
             if key.lower() in FORBIDDEN:
                 return str(key)
-            if found := _forbidden(inner):
-                return found
+            if inner_field := _forbidden(inner):
+                return inner_field
     elif isinstance(value, list | tuple):
         for inner in value:
-            if found := _forbidden(inner):
-                return found
+            if inner_field := _forbidden(inner):
+                return inner_field
     return ""
 
 
@@ -214,33 +214,37 @@ class Results:
     def check(self, tool: Tool, result: object) -> Checked:
         """Return what a provider gave, as a replay would give it."""
         if not isinstance(result, ToolResult):
-            why = f"{tool.meta.name}: its provider answered with {type(result).__name__} instead of a result"
-            return Checked(failed(Code.TOOL_EXEC_FAILED, why, _REMEDY, cause=Code.BadGateway))
+            reason = f"{tool.meta.name}: its provider answered with {type(result).__name__} instead of a result"
+            return Checked(failed(Code.TOOL_EXEC_FAILED, reason, _REMEDY, cause=Code.BadGateway))
         try:
             encoded, repaired = _encoded(result)
             failure = self._size(tool, encoded)
             value = None if failure else decode(encoded)
         except NotCanonicalError as error:
-            why = f"{tool.meta.name} returned a value that JSON cannot represent: {error.message}"
-            return Checked(failed(Code.RESULT_NOT_ENCODABLE, why, error.remedy))
+            reason = f"{tool.meta.name} returned a value that JSON cannot represent: {error.message}"
+            return Checked(failed(Code.RESULT_NOT_ENCODABLE, reason, error.remedy))
         except Exception as error:  # noqa: BLE001 - a value may bring code of its own
-            why = f"{tool.meta.name} returned a value that JSON cannot represent: {words(error)}"
-            return Checked(failed(Code.RESULT_NOT_ENCODABLE, why, _REMEDY))
+            reason = f"{tool.meta.name} returned a value that JSON cannot represent: {words(error)}"
+            return Checked(failed(Code.RESULT_NOT_ENCODABLE, reason, _REMEDY))
         if failure is not None:
             return Checked(failure)
         misfit = self._gate.check(CALL_RESULT, tool.output, value, tool.meta.name) if tool.output is not None else None
         if misfit is not None and misfit.rejected:
             return Checked(failed(Code.RESULT_INVALID, f"{tool.meta.name}: {misfit.text}", _REMEDY))
-        kept = self.evidence_of(tool, result) if result.evidence else _NOTHING
-        return Checked(None, encoded, value, kept, misfit, repaired) if isinstance(kept, Kept) else Checked(kept)
+        evidence = self.evidence_of(tool, result) if result.evidence else _NOTHING
+        return (
+            Checked(None, encoded, value, evidence, misfit, repaired)
+            if isinstance(evidence, Kept)
+            else Checked(evidence)
+        )
 
     def _size(self, tool: Tool, encoded: bytes) -> Outcome | None:
         if len(encoded) > self._max_bytes:
-            why = f"{tool.meta.name} returned {len(encoded)} bytes; the limit is {self._max_bytes}"
-            return failed(Code.RESULT_TOO_LARGE, why, _REMEDY)
+            reason = f"{tool.meta.name} returned {len(encoded)} bytes; the limit is {self._max_bytes}"
+            return failed(Code.RESULT_TOO_LARGE, reason, _REMEDY)
         if _too_deep(encoded):
-            why = f"{tool.meta.name} returned a value of more than {MAX_DEPTH} levels"
-            return failed(Code.RESULT_NOT_ENCODABLE, why, _REMEDY)
+            reason = f"{tool.meta.name} returned a value of more than {MAX_DEPTH} levels"
+            return failed(Code.RESULT_NOT_ENCODABLE, reason, _REMEDY)
         return None
 
     def evidence_of(self, tool: Tool, result: ToolResult) -> Kept | Outcome:
@@ -267,7 +271,7 @@ def events_of(
 ) -> tuple[list[Payload], tuple[Blob, ...]]:
     """Return the events of an announced call's end: `tool_invocation_finished`, after warnings and evidence if any."""
     events: list[Payload] = []
-    kept, blobs = checked.kept, checked.kept.blobs
+    evidence, blobs = checked.kept, checked.kept.blobs
     schema_hash = tool.output.hash if tool.output is not None else ""
     if checked.misfit is not None:
         events.append(
@@ -280,8 +284,8 @@ def events_of(
                 invocation_id=invocation_id,
             )
         )
-    if kept.items:
-        items = tuple([msgspec.to_builtins(item) for item in kept.items])
+    if evidence.items:
+        items = tuple([msgspec.to_builtins(item) for item in evidence.items])
         events.append(EvidenceAttached(invocation_id=invocation_id, step=step, items=items))
     packed = pack(checked.encoded) if outcome.ok else None
     if packed is not None and packed.blobs:
@@ -297,7 +301,7 @@ def events_of(
             error=_error(outcome),
             response_schema_hash=schema_hash,
             duration_ms=outcome.duration_us / 1_000,
-            evidence=len(kept.items),
+            evidence=len(evidence.items),
             decided_by=by,
             effect=outcome.effect.known,
             effect_by=outcome.effect.by,

@@ -163,17 +163,17 @@ class KeptTexts:
         of_output = of_input if output is None else writers.get(output.hash)
         if of_input is not None and of_input.failure is None and of_output is not None and of_output.failure is None:
             return ()  # as for every call but a tool's first
-        found = []
+        texts = []
         for compiled, schema in ((tool.input, tool.meta.input_schema), (tool.output, tool.meta.output_schema)):
             if compiled is not None and self._lacks(compiled.hash):
                 self._with[compiled.hash] = writer
-                found.append(Blob(compiled.hash, canonical(schema)))
-        return tuple(found)
+                texts.append(Blob(compiled.hash, canonical(schema)))
+        return tuple(texts)
 
     def rules(self, policy: Policy, writer: StreamWriter) -> tuple[Blob, ...]:
         """Return the blobs for the writer's next events: the policy's text, and those of what is added to it."""
-        given = self._with.get(policy.hash)
-        if given is not None and given.failure is None:
+        record = self._with.get(policy.hash)
+        if record is not None and record.failure is None:
             return ()  # as for every call but the first under these rules
         texts = ((policy.hash, policy.text), *((each.key, each.text) for each in policy.overlays))
         blobs = [Blob(digest, text) for digest, text in texts if self._lacks(digest)]

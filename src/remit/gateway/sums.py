@@ -86,17 +86,17 @@ class _Day:
     def __init__(self, sums: Iterable[Sum] = ()) -> None:
         self.sums: dict[tuple[str, str, str], Sum] = {}
         self.principals: dict[str, Spent] = {}
-        for one in sums:
-            self.sums[one.stream, one.principal, one.model] = one
-            self.principals.setdefault(one.principal, Spent()).add(one.spent)
+        for row in sums:
+            self.sums[row.stream, row.principal, row.model] = row
+            self.principals.setdefault(row.principal, Spent()).add(row.spent)
 
     def of(self, stream: str, principal: str, model: str) -> tuple[Spent, Spent]:
         """The sums of a stream, and of its principal."""
         key = (stream, principal, model)
-        one = self.sums.get(key)
-        if one is None:
-            one = self.sums[key] = Sum(*key)
-        return one.spent, self.principals.setdefault(principal, Spent())
+        row = self.sums.get(key)
+        if row is None:
+            row = self.sums[key] = Sum(*key)
+        return row.spent, self.principals.setdefault(principal, Spent())
 
 
 class ModelSums:
@@ -132,13 +132,13 @@ class ModelSums:
 
     def of(self, day: int) -> list[Sum]:
         """The sums of a day that was refreshed."""
-        found = self._days.get(day)
-        return list(found.sums.values()) if found is not None else []
+        sums_of_day = self._days.get(day)
+        return list(sums_of_day.sums.values()) if sums_of_day is not None else []
 
     def spent(self, day: int, principal: str) -> Spent:
         """Return what a principal took on a day that was refreshed."""
-        found = self._days.get(day)
-        return found.principals.get(principal, _NOTHING) if found is not None else _NOTHING
+        sums_of_day = self._days.get(day)
+        return sums_of_day.principals.get(principal, _NOTHING) if sums_of_day is not None else _NOTHING
 
     async def keep(self) -> None:
         """Keep what the journal says now, as before events are pruned: their sums stay."""
@@ -148,19 +148,19 @@ class ModelSums:
 
     async def differing(self) -> list[int]:
         """Days whose kept sums are not those of the events; empty where none are kept."""
-        kept = ModelSums(self._journal)
-        await kept._load()
-        while not await kept._have(kept._state.days):  # another process keeps sums at this moment
-            if kept._spoilt:
-                return kept._state.days
-            await kept._load()
-        if not kept._position:
+        model_sums = ModelSums(self._journal)
+        await model_sums._load()
+        while not await model_sums._have(model_sums._state.days):  # another process keeps sums at this moment
+            if model_sums._spoilt:
+                return model_sums._state.days
+            await model_sums._load()
+        if not model_sums._position:
             return []
         again = ModelSums(self._journal)
         again._loaded = True
-        await again._read(until=kept._kept)
-        days, pruned = sorted({*kept._state.days, *again._state.days}), await self._pruned()
-        return [day for day in days if kept._encoded(day, pruned) != again._encoded(day, pruned)]
+        await again._read(until=model_sums._kept)
+        days, pruned = sorted({*model_sums._state.days, *again._state.days}), await self._pruned()
+        return [day for day in days if model_sums._encoded(day, pruned) != again._encoded(day, pruned)]
 
     async def _pruned(self) -> set[str]:
         """The streams whose events cannot be added up any more; what they took stays in the sums that are kept."""
@@ -228,12 +228,12 @@ class ModelSums:
             self.seen.add(payload.invocation_id)
 
     def _committed(self, payload: CommandCommitted) -> None:
-        one = self._state.open.pop(payload.invocation_id, None)
-        if one is None:
+        call = self._state.open.pop(payload.invocation_id, None)
+        if call is None:
             return
-        for spent in self._days[one.day].of(one.stream, one.principal, one.model):
-            spent.settle(one, payload)
-        self._changed.add(one.day)
+        for spent in self._days[call.day].of(call.stream, call.principal, call.model):
+            spent.settle(call, payload)
+        self._changed.add(call.day)
 
     # --- keeping
 
@@ -272,11 +272,11 @@ class ModelSums:
         if folds.pop(NAME, Fold(NAME, 0, b"")).position != self._kept:
             return False
         try:
-            found = {day: _sums(folds[f"{NAME}/{part}"].data) for part, day in missing.items()}
+            folds_read = {day: _sums(folds[f"{NAME}/{part}"].data) for part, day in missing.items()}
         except (KeyError, msgspec.DecodeError):
             self._spoilt = True
             return False
-        self._days |= {day: _Day(sums) for day, sums in found.items()}
+        self._days |= {day: _Day(sums) for day, sums in folds_read.items()}
         return True
 
     async def _keep(self, *, at_once: bool = False) -> bool:
@@ -285,7 +285,7 @@ class ModelSums:
             return True
         state = self._state
         day, position = max(state.days, default=0) - _OPEN_DAYS, self._position - _OPEN_POSITIONS
-        state.open = {name: one for name, one in state.open.items() if one.day > day or one.position > position}
+        state.open = {name: call for name, call in state.open.items() if call.day > day or call.position > position}
         folds = [Fold(NAME, self._position, msgspec.json.encode(state))]
         folds += [Fold(f"{NAME}/{_part(day)}", self._position, self._encoded(day)) for day in sorted(self._changed)]
         is_kept = await self._journal.folds.keep_if_writable(folds, self._kept)
@@ -295,12 +295,12 @@ class ModelSums:
         self._kept, self._new, self._spoilt = self._position, 0, False
         self._changed.clear()
         held = sorted(state.days)[-_HELD:]
-        self._days = {day: one for day, one in self._days.items() if day in held}
+        self._days = {day: call for day, call in self._days.items() if day in held}
         return True
 
     def _encoded(self, day: int, without: Container[str] = ()) -> bytes:
-        found = self._days.get(day)
-        sums = [one for one in found.sums.values() if one.stream not in without] if found is not None else []
+        day_sums = self._days.get(day)
+        sums = [row for row in day_sums.sums.values() if row.stream not in without] if day_sums is not None else []
         return msgspec.json.encode(sorted(sums, key=_key))
 
 

@@ -152,8 +152,8 @@ class Takings:
 
 def _shorter(part: Part, before: int, now: int) -> LimitUnprovenError:
     limit = f"the limit of {part.taken.rule_id} ({part.limit})"
-    why = f"what was taken of {limit} was removed: of {before} events {now} are left"
-    return LimitUnprovenError(why, code=Code.HEAD_MISSING, remedy="Look with `remit verify`, and restore a backup.")
+    reason = f"what was taken of {limit} was removed: of {before} events {now} are left"
+    return LimitUnprovenError(reason, code=Code.HEAD_MISSING, remedy="Look with `remit verify`, and restore a backup.")
 
 
 def _fits(part: Part, count: _Count) -> bool:

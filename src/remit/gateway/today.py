@@ -60,27 +60,27 @@ class CallJudge:
     async def _judged(self, asked: str, given: dict[str, Any]) -> Judged:
         services, caller, policy = self._services, self._caller, self._policy
         try:
-            found, args = await services.catalog.resolve(asked, given)
+            tool, args = await services.catalog.resolve(asked, given)
         except ResolveError as error:
             return Judged(effect="refused", code=error.code.name, reason=error.reason)
-        name = found.meta.name
-        missing = await services.readiness.missing(found.meta.requires) if found.meta.requires else {}
+        name = tool.meta.name
+        missing = await services.readiness.missing(tool.meta.requires) if tool.meta.requires else {}
         if missing:
             code = Code.MCP_REQUIRED_UNAVAILABLE.name
             return Judged(effect="refused", code=code, reason=f"{name} needs {named(missing)}")
         query = Query(
-            tool=found.meta,
-            key=found.key,
+            tool=tool.meta,
+            key=tool.key,
             args=args,
             caller=caller,
-            contract_hash=found.contract_hash,
-            prompt_hash=found.prompt_hash,
+            contract_hash=tool.contract_hash,
+            prompt_hash=tool.prompt_hash,
             now=services.journal.clock.now(),
         )
         remembered = await self._approvals(name)
-        judged = _judgement(services, found, args, policy.decide(query, remembered=remembered))
-        if judged is RUNS and args is given and policy.outlook(found.meta, found.key, caller) == "runs":
-            self._open[asked] = found
+        judged = _judgement(services, tool, args, policy.decide(query, remembered=remembered))
+        if judged is RUNS and args is given and policy.outlook(tool.meta, tool.key, caller) == "runs":
+            self._open[asked] = tool
         return judged
 
     async def _approvals(self, tool: str) -> list[Remembered]:
@@ -92,15 +92,15 @@ class CallJudge:
 
 
 def _judgement(services: Services, tool: Tool, args: dict[str, Any], decision: Decision) -> Judged:
-    name, why = tool.meta.name, f"rule {decision.rule_id}: {decision.reason}"
+    name, reason = tool.meta.name, f"rule {decision.rule_id}: {decision.reason}"
     if decision.effect == "deny":
-        return Judged(effect="refused", code=Code.POLICY_DENIED.name, reason=why)
+        return Judged(effect="refused", code=Code.POLICY_DENIED.name, reason=reason)
     if tool.meta.isolation == "none" and exposed(tool.meta, services.limits.unprotected):
-        why = f"{name} executes code without isolation"
-        return Judged(effect="refused", code=Code.SANDBOX_REQUIRED.name, reason=why)
+        reason = f"{name} executes code without isolation"
+        return Judged(effect="refused", code=Code.SANDBOX_REQUIRED.name, reason=reason)
     fitting = _fitting(services, tool, args)
     if fitting is RUNS and decision.effect == "ask":
-        return Judged(effect="asks", code=Code.CONFIRMATION_REQUIRED.name, reason=why)
+        return Judged(effect="asks", code=Code.CONFIRMATION_REQUIRED.name, reason=reason)
     return fitting
 
 

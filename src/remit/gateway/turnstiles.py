@@ -154,7 +154,7 @@ class Turnstile:
                 each.forget(now)
             for call, end, _ in leaving:
                 leave(limit, state, call, end, now)
-            told = take_turns(limit, state, waiting, now, self._process)
+            turns = take_turns(limit, state, waiting, now, self._process)
             after = msgspec.json.encode({key: each for key, each in states.items() if each != State()})
             if after == before or await self._folds.keep([Fold(self._row, position + 1, after)], position):
                 break
@@ -163,12 +163,12 @@ class Turnstile:
         for _, _, left in leaving:
             if not left.done():
                 left.set_result(None)
-        for wish in told.begun:
+        for wish in turns.begun:
             self._tell(wish, None)
-        for wish, hindrance in told.refused:
+        for wish, hindrance in turns.refused:
             self._tell(wish, hindrance)
         foreign = bool(state.waits.keys() - {self._process}) or not state.places.keys() <= self._inside
-        return told.at, foreign
+        return turns.at, foreign
 
     def _tell(self, wish: Wish, hindrance: Obstacle | None) -> None:
         turn = self._waiting.pop(wish, None)

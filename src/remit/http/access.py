@@ -119,8 +119,8 @@ class Places:
     async def taken(self, principal: str) -> AsyncIterator[None]:
         """Hold a place within the block. Raise Problem (TOO_MANY_REQUESTS) if the principal has none left."""
         if self._taken[principal] >= self._limit:
-            why = f"{self._limit} requests are under way already."
-            raise Problem(Code.TOO_MANY_REQUESTS, why, {"retry-after": str(_RETRY_S)})
+            reason = f"{self._limit} requests are under way already."
+            raise Problem(Code.TOO_MANY_REQUESTS, reason, {"retry-after": str(_RETRY_S)})
         self._taken[principal] += 1
         try:
             yield
@@ -158,8 +158,8 @@ class Strangers:
         except TimeoutError:
             if not place.expired():
                 raise
-            why = "Another request from this address took the place of this one."
-            raise Problem(Code.TOO_MANY_REQUESTS, why, {"retry-after": str(_RETRY_S)}) from None
+            reason = "Another request from this address took the place of this one."
+            raise Problem(Code.TOO_MANY_REQUESTS, reason, {"retry-after": str(_RETRY_S)}) from None
         finally:
             here.pop(place, None)
             if not here and self._taken.get(network) is here:
@@ -169,7 +169,7 @@ class Strangers:
 def _network(address: str) -> str:
     """The address, or of IPv6 the network that one client has for itself."""
     try:
-        found = ip_address(address.partition("%")[0])
+        ip = ip_address(address.partition("%")[0])
     except ValueError:
         return address
-    return str(ip_network((found, 64), strict=False)) if isinstance(found, IPv6Address) else address
+    return str(ip_network((ip, 64), strict=False)) if isinstance(ip, IPv6Address) else address

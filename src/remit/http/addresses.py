@@ -49,10 +49,10 @@ def why_blocked(text: str) -> str:
         address = ip_address(text.partition("%")[0])
     except ValueError:
         return "it is not an address"
-    for one in _carried(address):
-        if str(one) in _METADATA:
+    for ip in _carried(address):
+        if str(ip) in _METADATA:
             return "it serves cloud credentials"
-        if not one.is_global or one.is_multicast or one.is_reserved or _is_special(one):
+        if not ip.is_global or ip.is_multicast or ip.is_reserved or _is_special(ip):
             return "it is not public"
     return ""
 
@@ -72,26 +72,26 @@ async def reachable(host: str, port: int, resolve: Resolver | None = None) -> li
     if not addresses:
         raise OSError(f"{host} has no address")
     for address in addresses:
-        if why := why_blocked(address):
-            raise BlockedAddressError(f"{host} has the address {address}: {why}")
+        if reason := why_blocked(address):
+            raise BlockedAddressError(f"{host} has the address {address}: {reason}")
     return [Place(address, port) for address in addresses]
 
 
 async def resolved(host: str, port: int) -> list[str]:
     """The addresses of a host, as this machine knows them. Raises OSError."""
     loop = asyncio.get_running_loop()
-    found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return list(dict.fromkeys(str(where[0]) for *_, where in found))
+    rows = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(where[0]) for *_, where in rows))
 
 
 def _carried(address: Address) -> list[Address]:
     """The address, and those that it stands for on the way."""
-    found: list[Address] = [address]
+    addresses: list[Address] = [address]
     if isinstance(address, IPv6Address):
         inner = [address.ipv4_mapped, address.sixtofour, *(address.teredo or ())]
         if any(address in network for network in _NAT64) or (int(address) >> 32) & 0xFFFFFFFF in _ISATAP:
             inner.append(IPv4Address(int(address) & 0xFFFFFFFF))
-        found += [one for one in inner if one is not None]
+        addresses += [ip for ip in inner if ip is not None]
     if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
-        found.remove(address)  # the kernel connects to what it maps
-    return found
+        addresses.remove(address)  # the kernel connects to what it maps
+    return addresses

@@ -81,7 +81,7 @@ class _JudgingResolver(AbstractResolver):
 def _socket(address: tuple[Any, Any, int, str, tuple[Any, ...]]) -> socket.socket:
     """Make the socket of a connection. Raises BlockedSocketError for an address that must not be reached."""
     family, kind, protocol, _, place = address
-    why = "" if _private.get() else why_blocked(str(place[0]))
-    if why:
-        raise BlockedSocketError(f"{place[0]}: {why}")
+    reason = "" if _private.get() else why_blocked(str(place[0]))
+    if reason:
+        raise BlockedSocketError(f"{place[0]}: {reason}")
     return socket.socket(family=family, type=kind, proto=protocol)

@@ -172,12 +172,12 @@ class Guard:
         return token
 
     def _known_token(self, text: str) -> Token | None:
-        given = digest_of(text)
-        found = None
+        digest = digest_of(text)
+        known_token = None
         for known in self._tokens:
-            if hmac.compare_digest(known.digest, given):
-                found = known
-        return found
+            if hmac.compare_digest(known.digest, digest):
+                known_token = known
+        return known_token
 
     def _known(self, host: str) -> bool:
         """Return whether we go by this name, with any port."""

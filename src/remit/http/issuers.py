@@ -78,7 +78,14 @@ class Issuers:
         """Return what the bearer of a token may do. Raises Problem, which does not quote it."""
         claims, key_id = await self.claims(token)
         now = self._clock.now()
-        grant = next((one for one in self._grants if one.issuer == claims["iss"] and one.admits(claims, now)), None)
+        grant = next(
+            (
+                candidate
+                for candidate in self._grants
+                if candidate.issuer == claims["iss"] and candidate.admits(claims, now)
+            ),
+            None,
+        )
         if grant is None:
             raise unauthenticated("The token is not for this server, or lacks what a client of it needs.")
         access = grant.access_of(claims, key_id)

@@ -345,7 +345,7 @@ def server_context(cert: str, key: str = "") -> ssl.SSLContext:
         # Without a password of its own, OpenSSL would ask for one at the terminal.
         context.load_cert_chain(cert, key or None, password="")
     except (ssl.SSLError, OSError) as error:
-        why = "the certificate and its key cannot be used"
+        reason = "the certificate and its key cannot be used"
         remedy = "Use a PEM certificate and its private key, without a password."
-        raise SettingsError(f"{cert}: {why}: {getattr(error, 'reason', None) or error}", remedy=remedy) from error
+        raise SettingsError(f"{cert}: {reason}: {getattr(error, 'reason', None) or error}", remedy=remedy) from error
     return context

@@ -29,10 +29,10 @@ class TraceContext(NamedTuple):
     @classmethod
     def of(cls, traceparent: str) -> Self:
         """The trace that a request's `traceparent` names; a new one if it names none, or not as the standard says."""
-        found = _PARENT.fullmatch(traceparent)
-        if found is None or (found[1] == _SIMPLE and found[4] is not None):
+        match = _PARENT.fullmatch(traceparent)
+        if match is None or (match[1] == _SIMPLE and match[4] is not None):
             return cls(trace_id(new_id("req")), span_id(), given=False)
-        return cls(found[2], span_id(), given=True, parent=found[3])
+        return cls(match[2], span_id(), given=True, parent=match[3])
 
     @property
     def header(self) -> str:

@@ -98,14 +98,14 @@ class Form(NamedTuple):
     def read(self, text: str) -> Any:
         """The value in an answer's text. Raises ValueError with what is wrong with it."""
         try:
-            found = without_nulls(msgspec.json.decode(text), self.output.schema)
+            value = without_nulls(msgspec.json.decode(text), self.output.schema)
         except msgspec.DecodeError as error:
             raise ValueError(f"it is not JSON: {error}") from error
-        problems = self.schema.problems(found)
+        problems = self.schema.problems(value)
         if problems:
-            raise ValueError("; ".join(f"{one.path or '/'} {one.message}" for one in problems[:5]))
+            raise ValueError("; ".join(f"{problem.path or '/'} {problem.message}" for problem in problems[:5]))
         try:
-            return from_json(found[_VALUE] if self.wrapped else found, self.kind)
+            return from_json(value[_VALUE] if self.wrapped else value, self.kind)
         except msgspec.ValidationError as error:
             raise ValueError(str(error)) from error
 
@@ -141,23 +141,25 @@ async def answer_to(effects: Effects, question: Question, form: Form | None) -> 
     """
     thread, pauses, tries, empty, cost = question.thread, 0, 1, 0, 0.0
     while True:
-        found = await _asked(effects, question)
-        reply = found.reply
-        cost += found.cost or 0.0
+        answer = await _asked(effects, question)
+        reply = answer.reply
+        cost += answer.cost or 0.0
         empty = empty + 1 if reply.stop == "empty" else 0
         thread = thread if empty else thread.add(reply.message)  # nothing was said, and some providers refuse nothing
-        total = cost if found.cost is not None else None
+        total = cost if answer.cost is not None else None
         if reply.stop == "paused" and pauses < _PAUSES:
             pauses += 1
         elif empty == _EMPTY:
-            why = f"{_EMPTY} answers in a row were empty ({reply.stop_raw or 'no reason given'})"
-            raise ModelError(failed(Code.MODEL_EMPTY, why, _OTHERWISE), question.step, reply)
+            reason = f"{_EMPTY} answers in a row were empty ({reply.stop_raw or 'no reason given'})"
+            raise ModelError(failed(Code.MODEL_EMPTY, reason, _OTHERWISE), question.step, reply)
         elif empty:
             pass
         elif reply.stop not in {"answer", "tools"}:
-            why = f"the model stopped without an answer: {reply.stop} ({reply.stop_raw})"
+            reason = f"the model stopped without an answer: {reply.stop} ({reply.stop_raw})"
             raise ModelError(
-                failed(Code.MODEL_STOPPED, why, "Change the prompt, or allow more output tokens."), question.step, reply
+                failed(Code.MODEL_STOPPED, reason, "Change the prompt, or allow more output tokens."),
+                question.step,
+                reply,
             )
         elif form is None or reply.stop == "tools":
             return ModelAnswer(reply=reply, thread=thread, cost=total)
@@ -166,8 +168,8 @@ async def answer_to(effects: Effects, question: Question, form: Form | None) -> 
                 return ModelAnswer(reply=reply, thread=thread, value=form.read(reply.text), cost=total)
             except ValueError as error:
                 if tries == _TRIES:
-                    why = f"{_TRIES} answers did not have the requested form: {error}"
-                    raise ModelError(failed(Code.MODEL_ANSWER_INVALID, why), question.step, reply) from error
+                    reason = f"{_TRIES} answers did not have the requested form: {error}"
+                    raise ModelError(failed(Code.MODEL_ANSWER_INVALID, reason), question.step, reply) from error
                 tries += 1
                 thread = thread.add(user(f"Your answer does not fit: {error}. Answer again, with only the JSON."))
         question = msgspec.structs.replace(question, step=current.get().place(), thread=thread)

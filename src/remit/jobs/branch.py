@@ -96,11 +96,11 @@ async def ends(work: Awaitable[T]) -> T:
     try:
         return await work
     except (SystemExit, KeyboardInterrupt) as error:
-        said = exit_words(error)
-        if not said:
+        text = exit_words(error)
+        if not text:
             raise
         failure = RunError(
-            f"the recipe {said}", remedy="Raise an exception or return: a recipe ends its own job alone."
+            f"the recipe {text}", remedy="Raise an exception or return: a recipe ends its own job alone."
         )
         raise failure.with_traceback(error.__traceback__) from error
 

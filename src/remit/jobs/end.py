@@ -46,11 +46,11 @@ def encoded_result(result: object) -> bytes:
     try:
         return as_json(to_json(result))
     except NotCanonicalError as error:
-        why = f"the recipe returned a value that JSON cannot represent: {error.message}"
-        raise RunError(why, code=Code.RESULT_NOT_ENCODABLE, remedy=error.remedy) from error
+        reason = f"the recipe returned a value that JSON cannot represent: {error.message}"
+        raise RunError(reason, code=Code.RESULT_NOT_ENCODABLE, remedy=error.remedy) from error
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
-        why = f"the recipe returned a value that JSON cannot represent: {error}"
-        raise RunError(why, code=Code.RESULT_NOT_ENCODABLE) from error
+        reason = f"the recipe returned a value that JSON cannot represent: {error}"
+        raise RunError(reason, code=Code.RESULT_NOT_ENCODABLE) from error
 
 
 def child_end(step: str, result: object, error: ErrorInfo | None) -> tuple[ChildEnded, tuple[Blob, ...]]:

@@ -215,8 +215,8 @@ class LeasedJob(HeldLease):
 
     def _labels(self, name: str, value: str) -> dict[str, str]:
         """The job's labels, with one of ours for lists."""
-        given = {key: text for key, text in self.labels.items() if key not in {WAITING, CODE}}
-        return {**given, name: value} if value else given
+        labels = {key: text for key, text in self.labels.items() if key not in {WAITING, CODE}}
+        return {**labels, name: value} if value else labels
 
 
 _log: Final = logging.getLogger("remit.jobs")
@@ -294,17 +294,17 @@ class JobExecution:
 
     async def _unrecordable(self, error: Exception) -> Ended:
         """Fail the job in plain words; leave it stuck, if not even they can be recorded. Raises JournalError."""
-        why = ErrorInfo(code=Code.RECORD_INVALID.name, message=error_info(error).message, remedy=_UNRECORDABLE)
-        _log.error("%s: %s", self.job, why.message)
+        reason = ErrorInfo(code=Code.RECORD_INVALID.name, message=error_info(error).message, remedy=_UNRECORDABLE)
+        _log.error("%s: %s", self.job, reason.message)
         try:
             await self.lease.rewrite()
-            return await (self._stuck(why) if self._history.ending else self._failed(why))
+            return await (self._stuck(reason) if self._history.ending else self._failed(reason))
         except JournalError as again:
             if again.code is not Code.RECORD_INVALID:
                 raise
             await self.lease.rewrite()
             await self.lease.abandon(Code.RECORD_INVALID.name)
-            return Ended(how="stuck", error=why)
+            return Ended(how="stuck", error=reason)
 
     async def _damaged(self, error: ChainBrokenError, code: str = "") -> Ended:
         if await self.lease.current() is None:  # this process stood still, and another one recorded what differs
@@ -451,8 +451,8 @@ class JobExecution:
         except RunError as unfit:
             return await self._failed(error_info(unfit))
         if len(encoded) > self._services.max_value_bytes:
-            why = f"the recipe returned {len(encoded)} bytes; the limit is {self._services.max_value_bytes}"
-            return await self._failed(ErrorInfo(code=Code.RESULT_TOO_LARGE.name, message=why))
+            reason = f"the recipe returned {len(encoded)} bytes; the limit is {self._services.max_value_bytes}"
+            return await self._failed(ErrorInfo(code=Code.RESULT_TOO_LARGE.name, message=reason))
         packed = pack(encoded)
         await self.lease.finish("completed", JobCompleted(result=packed.inline, result_blob=packed.ref), packed.blobs)
         return Ended(how="completed", encoded=encoded)

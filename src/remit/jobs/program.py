@@ -57,12 +57,12 @@ class Programs:
         if created is None:
             raise VersionError("the job's first event is missing", remedy="Run `remit verify` on it.")
         encoded = await self._journal.value(created.input, created.input_blob)
-        given = msgspec.json.decode(encoded) if encoded is not None else {}
+        inputs = msgspec.json.decode(encoded) if encoded is not None else {}
         if created.kind == "plan":
-            return await self._plan(history, given)
+            return await self._plan(history, inputs)
         recipe = self._recipe(created.name, history.execution)
         try:
-            arguments = recipe.arguments(given)
+            arguments = recipe.arguments(inputs)
         except UsageError as error:
             msg = f"the recorded input does not fit today's recipe: {error.message}"
             raise VersionError(msg, remedy=f"{error.remedy} {_REMEDY}") from error

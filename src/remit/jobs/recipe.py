@@ -142,20 +142,20 @@ def _assignments(module: str) -> dict[str, str]:
         tree = ast.parse(inspect.getsource(sys.modules[module]))
     except (OSError, TypeError, SyntaxError):
         return {}
-    found: dict[str, str] = {}
+    assignments: dict[str, str] = {}
     for node in tree.body:
         targets = (
             node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
         )
         for target in targets:
             if isinstance(target, ast.Name):
-                found[target.id] = found.get(target.id, "") + ast.unparse(node)
-    return found
+                assignments[target.id] = assignments.get(target.id, "") + ast.unparse(node)
+    return assignments
 
 
 def _names(code: CodeType) -> set[str]:
     """Names that code and the code within it reads."""
-    inner = [_names(one) for one in code.co_consts if isinstance(one, CodeType)]
+    inner = [_names(constant) for constant in code.co_consts if isinstance(constant, CodeType)]
     return set(code.co_names).union(*inner)
 
 
@@ -180,7 +180,7 @@ def _constant(value: Any) -> str | None:
         return repr(value)
     if not isinstance(value, tuple | frozenset):
         return None
-    parts = [part for one in value if (part := _constant(one)) is not None]
+    parts = [part for entry in value if (part := _constant(entry)) is not None]
     if len(parts) < len(value):
         return None
     return f"({', '.join(parts if isinstance(value, tuple) else sorted(parts))})"
@@ -305,10 +305,10 @@ class Recipe(Generic[P, T]):
     def defaults(self) -> dict[str, Any]:
         """Return the defaults of parameters, as JSON, where they can be written so."""
         found: dict[str, Any] = {}
-        for one in self.signature.parameters.values():
-            if one.default is not one.empty:
+        for parameter in self.signature.parameters.values():
+            if parameter.default is not parameter.empty:
                 with suppress(TypeError, ValueError):
-                    found[one.name] = to_json(one.default)
+                    found[parameter.name] = to_json(parameter.default)
         return found
 
     @cached_property
@@ -463,5 +463,5 @@ def _version_of(versions: dict[str, Recipe[..., Any]], recorded: str) -> Recipe[
     newest = next(reversed(versions.values()))
     if not recorded or newest.execution_version == recorded:
         return newest
-    exact = next((one for one in versions.values() if one.runs(recorded)), None)
+    exact = next((version for version in versions.values() if version.runs(recorded)), None)
     return exact or versions.get(declared(recorded), newest)

@@ -220,8 +220,8 @@ class CallToday(msgspec.Struct, frozen=True, kw_only=True):
 
 def worst(calls: tuple[CallToday, ...]) -> Change | Literal["same"]:
     """The class of all changes: the worst one's; `same` if there is none."""
-    found = {call.change for call in calls}
-    return next((change for change in _ORDER if change in found), "same")
+    changes = {call.change for call in calls}
+    return next((change for change in _ORDER if change in changes), "same")
 
 
 async def calls_today(

@@ -44,17 +44,19 @@ def take_over(events: Sequence[Event], history: History, step: str) -> TakenOver
     except in branches beside it: a recipe asks for the next step when it knows the one before.
     """
     decoded = [k.decode(event.kind, event.data) for event in events]
-    timed = [(one, at) for one, at in zip(decoded, recorded_times(events), strict=True) if one is not None]
-    order = list(dict.fromkeys(place for one, _ in timed if (place := _place(one)) in history.places))
+    timed = [(payload, at) for payload, at in zip(decoded, recorded_times(events), strict=True) if payload is not None]
+    order = list(dict.fromkeys(place for payload, _ in timed if (place := _place(payload)) in history.places))
     cuts = [place for place in order if place == step or place in history.undone or not _kept(history, place)]
     # What a model was asked builds on what it was asked before, and nodes of a plan on the results of others.
     strict = any(cut in history.models for cut in cuts) or (bool(step) and history.plan is not None)
     again = _again(order, cuts, strict=strict)
     repeated = tuple(place for place in order if place in again and acted(history, place))
-    kept = [(one, at) for one, at in timed if not isinstance(one, _LEFT_BEHIND) and _belongs(one, again)]
+    payloads = [
+        (payload, at) for payload, at in timed if not isinstance(payload, _LEFT_BEHIND) and _belongs(payload, again)
+    ]
     return TakenOver(
-        events=tuple(_detached(one) for one, _ in kept),
-        times=tuple(at for _, at in kept),
+        events=tuple(_detached(payload) for payload, _ in payloads),
+        times=tuple(at for _, at in payloads),
         again=tuple(place for place in order if place in again),
         repeated=repeated,
     )
@@ -83,11 +85,11 @@ def _kept(history: History, place: str) -> bool:
 
 
 def _again(order: Sequence[str], cuts: Iterable[str], *, strict: bool) -> frozenset[str]:
-    found: set[str] = set()
+    places: set[str] = set()
     for cut in cuts:
         later = order[order.index(cut) :]
-        found.update(place for place in later if strict or place == cut or not _beside(place, cut))
-    return frozenset(found)
+        places.update(place for place in later if strict or place == cut or not _beside(place, cut))
+    return frozenset(places)
 
 
 def _beside(one: str, other: str) -> bool:
@@ -113,7 +115,7 @@ def _belongs(payload: k.Payload, again: frozenset[str]) -> bool:
     if isinstance(payload, k.StepArgsGiven):
         return True  # whether its step runs again or not, these are what it is given
     place = _place(payload)
-    if isinstance(payload, k.ChildEnded) and (payload.error or any(one.startswith(f"{place}.") for one in again)):
+    if isinstance(payload, k.ChildEnded) and (payload.error or any(child.startswith(f"{place}.") for child in again)):
         return False  # it ends again
     return place not in again and not is_undo(place)
 

@@ -324,10 +324,18 @@ class Run:
         `attempts` is how often the call may be made where a retry could help; it only ever lowers the tool's number.
         A call that is `barred` is not made, whatever policy says: it is recorded as refused.
         """
-        step, told = current.get().place(key), conversation or asking.get()
+        step, conversation_now = current.get().place(key), conversation or asking.get()
         undoing, limit = _undo(undo), seconds_of(timeout)
         return await self._effects.call(
-            step, tool, args or {}, limit, undoing, needed=False, conversation=told, attempts=attempts, barred=barred
+            step,
+            tool,
+            args or {},
+            limit,
+            undoing,
+            needed=False,
+            conversation=conversation_now,
+            attempts=attempts,
+            barred=barred,
         )
 
     @effect
@@ -398,7 +406,7 @@ class Run:
         `answer` has the form of `output`, a type or a JSON schema. `turns` and `seconds` bound it, `budget` the models
         of the whole job. Raises ModelError if its model cannot be asked, or declines.
         """
-        given = {
+        inputs = {
             "task": task,
             "tools": list(tools),
             "recipes": list(recipes),
@@ -412,11 +420,11 @@ class Run:
             "seconds": seconds_of(seconds),
         }
         bound: RecipeCall[AgentAnswer] = RecipeCall(
-            self.recipes.get(AGENT), {name: value for name, value in given.items() if value}
+            self.recipes.get(AGENT), {name: value for name, value in inputs.items() if value}
         )
-        found: AgentAnswer = await self.child(bound, key=key)
-        typed = output is not None and not isinstance(output, dict) and found.answer is not None
-        return msgspec.structs.replace(found, answer=from_json(found.answer, output)) if typed else found
+        answer: AgentAnswer = await self.child(bound, key=key)
+        typed = output is not None and not isinstance(output, dict) and answer.answer is not None
+        return msgspec.structs.replace(answer, answer=from_json(answer.answer, output)) if typed else answer
 
     @effect
     async def gather(self, *branches: Awaitable[T]) -> list[T]:
@@ -502,9 +510,11 @@ class Run:
         step = current.get().place(key)
         until = due(timeout, self._effects.handler.now())
         asks = {"question": question, "details": msgspec.to_builtins(details)}
-        asked = digest({**asks, "details": msgspec.to_builtins(details, order="deterministic")})
+        asks_digest = digest({**asks, "details": msgspec.to_builtins(details, order="deterministic")})
         name = question_id(self.job_id, step)
-        wait = Wait(step=step, type="human", key=name, due_at=until, reason=question, question=asks, request_hash=asked)
+        wait = Wait(
+            step=step, type="human", key=name, due_at=until, reason=question, question=asks, request_hash=asks_digest
+        )
         answer = await self._effects.wait(wait)
         if answer.timed_out:
             return Confirmed(approved=False, reason="no one answered in time")
@@ -513,16 +523,16 @@ class Run:
     @effect
     async def child(self, bound: RecipeCall[T], *, key: str | None = None) -> T:
         """Run another recipe as a branch and return what it returns. Raises RunError (SKILL_DISABLED) if it may not."""
-        recipe, step, given = bound.recipe, current.get().place(key), pack(msgspec.json.encode(bound.input))
+        recipe, step, packed = bound.recipe, current.get().place(key), pack(msgspec.json.encode(bound.input))
         started = ChildStarted(
             step=step,
             name=recipe.name,
             version=recipe.execution_version,
             request_hash=digest(bound.input),
-            input=given.inline,
-            input_blob=given.ref,
+            input=packed.inline,
+            input_blob=packed.ref,
         )
-        refused, arguments = await self._effects.child(started, given.blobs), recipe.arguments(bound.input)
+        refused, arguments = await self._effects.child(started, packed.blobs), recipe.arguments(bound.input)
         try:
             if refused is not None:
                 raise refused

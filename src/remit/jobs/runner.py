@@ -75,10 +75,10 @@ class Runner:
     def code(self) -> dict[str, tuple[str, ...]]:
         """The recipes that run here, with the execution versions that they run as."""
         recipes = self._services.programs.recipes
-        found: dict[str, tuple[str, ...]] = {one.name: (one.execution_version,) for one in recipes.all()}
+        versions: dict[str, tuple[str, ...]] = {recipe.name: (recipe.execution_version,) for recipe in recipes.all()}
         for name, version in sorted(recipes.carries()):
-            found[name] = tuple(dict.fromkeys((*found[name], version)))
-        return found
+            versions[name] = tuple(dict.fromkeys((*versions[name], version)))
+        return versions
 
     async def late_routes(self) -> tuple[str, ...]:
         """The versions and the tools that are here: jobs may have been left to those who have them.

@@ -140,10 +140,10 @@ class Skills(Protocol):
 
 async def require_on(skills: Skills, created: JobCreated | None) -> None:
     """Raise LackingError if a job may begin nothing new for now: a skill of it is switched off."""
-    why = await skills.held(created) if created is not None else ""
-    if created is not None and why:
+    reason = await skills.held(created) if created is not None else ""
+    if created is not None and reason:
         remedy = "It goes on once the skill is switched on (remit skills enable NAME). Or cancel it."
-        raise LackingError(why, route=route_of(created), code=Code.SKILL_DISABLED, remedy=remedy)
+        raise LackingError(reason, route=route_of(created), code=Code.SKILL_DISABLED, remedy=remedy)
 
 
 async def refusal(skills: Skills, admitted: frozenset[str], run_type: str) -> ErrorInfo | None:

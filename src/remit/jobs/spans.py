@@ -27,12 +27,12 @@ def seconds_of(span: Span | None) -> float | None: ...
 
 def seconds_of(span: Span | None) -> float | None:
     """Seconds of a span. Raises UsageError for an infinite one, or one of more than ten years."""
-    found = span.total_seconds() if isinstance(span, timedelta) else span
-    if found is not None and not math.isfinite(found):
+    seconds = span.total_seconds() if isinstance(span, timedelta) else span
+    if seconds is not None and not math.isfinite(seconds):
         raise UsageError(f"{span!r} is not a duration", remedy="Give seconds or a timedelta.")
-    if found is not None and found > _LONGEST_S:
+    if seconds is not None and seconds > _LONGEST_S:
         raise UsageError(f"{span!r} is longer than ten years", remedy="Give seconds or a timedelta, ten years at most.")
-    return found
+    return seconds
 
 
 @overload

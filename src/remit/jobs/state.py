@@ -413,10 +413,10 @@ class History:
         self.deaths.running.add(payload.step)
         record.added += len(payload.added)
         self.spending.started(payload)
-        self.known.messages.update(one.digest for one in payload.added)
+        self.known.messages.update(message.digest for message in payload.added)
         tip = payload.after
-        for one in payload.added:
-            tip = tip_of(tip, one.digest)
+        for message in payload.added:
+            tip = tip_of(tip, message.digest)
         self.known.tips.add(tip)
 
     def _command_committed(self, payload: k.CommandCommitted) -> None:

@@ -103,13 +103,13 @@ async def differences(
 
 def _of_code(history: History, program: Program | None) -> list[Difference]:
     created = history.created
-    found: list[Difference] = []
+    of_code: list[Difference] = []
     if created is None or program is None:
-        return found
+        return of_code
     if history.execution and not program.runs(history.execution):
         about: Subject = "planner" if created.kind == "plan" else "execution"
         recorded, migrated = history.execution, program.migrates(history.execution)
-        found.append(
+        of_code.append(
             Difference(subject=about, about=about, recorded=recorded, current=program.version, migrated=migrated)
         )
     for name, recorded in sorted({(child.name, child.version) for child in history.children.values()}):
@@ -118,8 +118,10 @@ def _of_code(history: History, program: Program | None) -> list[Difference]:
         if recipe is not None and not recipe.runs(recorded):
             current, migrated = f"{name} {recipe.execution_version}", recipe.migrates(recorded)
             was = f"{name} {recorded}"
-            found.append(Difference(subject="recipe", about="recipe", recorded=was, current=current, migrated=migrated))
-    return found
+            of_code.append(
+                Difference(subject="recipe", about="recipe", recorded=was, current=current, migrated=migrated)
+            )
+    return of_code
 
 
 async def _of_skills(history: History, skills: Skills) -> list[Difference]:
@@ -234,9 +236,9 @@ class Versions:
         Raises VersionError if the policy is `fail`, or `migrate` and no registered migration covers the difference.
         """
         drift = await differences(history, program, self._catalog, self._journal, self._migrations, self._skills)
-        for one in self._news(history, drift):
-            _log.warning("%s: %s", writer.stream, one.words)
-            await self._journal.append(writer, self._event(one), synced=False)
+        for difference in self._news(history, drift):
+            _log.warning("%s: %s", writer.stream, difference.words)
+            await self._journal.append(writer, self._event(difference), synced=False)
         refused = first_refused(drift, self._policy)
         if refused is not None:
             help_ = "register a migration" if self._policy == "migrate" else "set jobs.mismatch to warn"
@@ -244,9 +246,9 @@ class Versions:
 
     def _news(self, history: History, found: list[Difference]) -> list[Difference]:
         """Return what is not recorded yet, and that the recorded code goes on after other code was to."""
-        news = [one for one in found if self._is_news(history, one)]
+        news = [difference for difference in found if self._is_news(history, difference)]
         created, back, was = history.created, history.execution, history.under
-        if created is not None and was != back and not any(one.about in _OF_JOB for one in found):
+        if created is not None and was != back and not any(difference.about in _OF_JOB for difference in found):
             about: Subject = "planner" if created.kind == "plan" else "execution"
             news.append(Difference(subject=about, about=about, recorded=was, current=back))
         return news
@@ -277,7 +279,14 @@ def first_refused(found: Iterable[Difference], policy: str) -> Difference | None
     """The first difference that a mismatch policy refuses; None: it goes on."""
     if policy == "warn":
         return None
-    return next((one for one in found if one.refused and not (policy == "migrate" and one.migrated)), None)
+    return next(
+        (
+            difference
+            for difference in found
+            if difference.refused and not (policy == "migrate" and difference.migrated)
+        ),
+        None,
+    )
 
 
 def refusal(one: Difference, remedy: str) -> VersionError:

@@ -262,8 +262,8 @@ class CommitThread:
 
     def _written_now(self, group: Sequence[Commit], outcomes: Outcomes) -> Sequence[tuple[Commit, JournalError | None]]:
         self._written_bytes += sum(commit.size for commit in group)
-        told = zip(group, outcomes, strict=True)
-        return [(commit, error) for commit, error in told if error is not None or commit.on_done is not None]
+        pairs = zip(group, outcomes, strict=True)
+        return [(commit, error) for commit, error in pairs if error is not None or commit.on_done is not None]
 
     def _commit(self, group: Sequence[Commit], write: Callable[[Sequence[Commit]], Outcomes | None]) -> Outcomes | None:
         """Commit a group. One with something in it that the storage cannot take is committed one by one (promise 2).
@@ -358,9 +358,9 @@ async def _returned(taking: asyncio.Future[list[Lease]], give_back: Callable[[li
 
 
 def _unfit(error: Exception) -> JournalError:
-    why = f"the storage cannot hold a value to record: {error!r}"
+    reason = f"the storage cannot hold a value to record: {error!r}"
     unfit = JournalError(
-        why, code=Code.RECORD_INVALID, remedy="Nothing was recorded. Fix the value that the message names."
+        reason, code=Code.RECORD_INVALID, remedy="Nothing was recorded. Fix the value that the message names."
     )
     unfit.__cause__ = error
     return unfit

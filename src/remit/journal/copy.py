@@ -263,13 +263,13 @@ async def activate(journal: Journal, by: str, *, unfinished: bool = False) -> St
     """
     standing = await standing_of(journal)
     if await is_final(journal):
-        why = f"{journal.url}: the shard moved to {standing.place} for good, and runs there"
+        reason = f"{journal.url}: the shard moved to {standing.place} for good, and runs there"
         remedy = f"Put the URL of {standing.place} in its place in journal.url; `remit journal move` moves it on."
-        raise JournalError(why, code=Code.JOURNAL_MOVED, remedy=remedy)
+        raise JournalError(reason, code=Code.JOURNAL_MOVED, remedy=remedy)
     if standing == Standing(MOVED, journal.url) and not unfinished:
-        why = f"{journal.url}: the shard is still moving here"
+        reason = f"{journal.url}: the shard is still moving here"
         remedy = "Run `remit journal move` again. If its old place is lost, add --unfinished."
-        raise JournalError(why, code=Code.JOURNAL_BACKUP, remedy=remedy)
+        raise JournalError(reason, code=Code.JOURNAL_BACKUP, remedy=remedy)
     if standing.state == COPYING and not unfinished:
         raise refusal(journal.url, standing.state, standing.place)
     if standing.state != LIVE:

@@ -67,9 +67,9 @@ async def _of(journal: Journal, subject: str) -> _Found:
     unfinished: list[str] = []
     async for head in every_head(journal, HeadQuery(subject=subject)):
         for event in await journal.left(head.stream):
-            found = await _kept(journal, event)
-            digests |= dict.fromkeys(found.erasable)
-            left += found.left
+            kept_values = await _kept(journal, event)
+            digests |= dict.fromkeys(kept_values.erasable)
+            left += kept_values.left
         streams += 1
         is_root = head.stream.count("/") == 1  # its questions end with it
         if is_root and head.state in OPEN_STATES and not head.closed:
@@ -86,15 +86,15 @@ class _Kept(msgspec.Struct):
 
 
 async def _kept(journal: Journal, event: Event) -> _Kept:
-    found = _Kept()
+    kept_values = _Kept()
     payload = decode(event.kind, event.data)
     for value in values_in(payload) if payload is not None else ():
         if value.ref is None or not value.ref.key:
-            found.left += 1
+            kept_values.left += 1
         elif await journal.blob(value.ref.digest):
-            found.erasable.append(value.ref.digest)
-            found.erasable += await _own(journal, value)
-    return found
+            kept_values.erasable.append(value.ref.digest)
+            kept_values.erasable += await _own(journal, value)
+    return kept_values
 
 
 async def _own(journal: Journal, value: Value) -> list[str]:

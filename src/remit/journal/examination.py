@@ -128,8 +128,8 @@ async def examine(
         telling += [payload for payload in known if type(payload) in _TELLING]
         await visit(events, payloads)
     _prove_end(head, end)
-    if not newer and (said := contradiction(head, telling)):  # states of a newer Remit follow from its events
-        msg = f"{head.stream}: the head is not what its events say: {said}"
+    if not newer and (problem := contradiction(head, telling)):  # states of a newer Remit follow from its events
+        msg = f"{head.stream}: the head is not what its events say: {problem}"
         raise ChainBrokenError(msg, remedy="Someone changed the head. Trust the events, and restore a backup.")
     if seals is None and head.seal and not keyless_too:
         raise keyless(head.seal[:ID_BYTES])
@@ -201,8 +201,8 @@ class _Examination:
         if kind == ToolInvocationStarted.KIND and not getattr(payload, "risk_level", ""):
             self._keeps_schemas = False
         for named in digests_in(payload):
-            kept = getattr(payload, "policy_kept", False) if named.whose == "policy" else self._keeps_schemas
-            await self._digest(named, kept=kept)
+            is_kept = getattr(payload, "policy_kept", False) if named.whose == "policy" else self._keeps_schemas
+            await self._digest(named, kept=is_kept)
         for value in values_in(payload):
             data = (
                 await self._value(value.ref) if value.ref is not None else value.inline_bytes if value.holds else None
@@ -280,10 +280,10 @@ def contradiction(head: Head, payloads: Sequence[Payload]) -> str:
     `payloads` are those of the whole stream, verified. A head without a state belongs to a stream that is in no list.
     """
     say = _SAY.get(head.kind)
-    said = (_stub(payloads, head) or say(payloads)) if say is not None and head.state else None
-    if said is None:
+    state = (_stub(payloads, head) or say(payloads)) if say is not None and head.state else None
+    if state is None:
         return ""
-    states, closed, labels = said
+    states, closed, labels = state
     if head.state not in states:
         return f"its state is {head.state}, its events say {' or '.join(states)}"
     if head.closed != closed:
@@ -301,17 +301,17 @@ def _stub(payloads: Sequence[Payload], head: Head) -> Said | None:
 
 
 def _job(payloads: Sequence[Payload]) -> Said | None:
-    created = next((one for one in payloads if isinstance(one, JobCreated)), None)
+    created = next((payload for payload in payloads if isinstance(payload, JobCreated)), None)
     if created is None:
         return None
-    ends = [_JOB_ENDS[type(one)] for one in payloads if type(one) in _JOB_ENDS]
-    labels = relabeled({}, *(one.labels for one in payloads if isinstance(one, JobLabeled)))
+    ends = [_JOB_ENDS[type(payload)] for payload in payloads if type(payload) in _JOB_ENDS]
+    labels = relabeled({}, *(payload.labels for payload in payloads if isinstance(payload, JobLabeled)))
     return (tuple(ends[-1:]) or _JOB_OPEN), bool(ends), labels | {_JOB_NAME: created.name}
 
 
 def _confirmation(payloads: Sequence[Payload]) -> Said | None:
-    asked = next((one for one in payloads if isinstance(one, ConfirmationRequested)), None)
-    if asked is None:
+    payload = next((one for one in payloads if isinstance(one, ConfirmationRequested)), None)
+    if payload is None:
         return None
     state, approved = "pending", set[str]()
     for one in payloads:
@@ -319,29 +319,29 @@ def _confirmation(payloads: Sequence[Payload]) -> Said | None:
             state = "used"
         elif isinstance(one, ConfirmationDecided) and one.decision == "approve":
             approved.add(one.by)
-            state = "approved" if len(approved) >= asked.approvals else state
+            state = "approved" if len(approved) >= payload.approvals else state
         elif isinstance(one, ConfirmationDecided):
             if not one.replaced_by and one.decision not in _DECIDED:
                 return None  # a newer Remit knows what state that is
             state = "replaced" if one.replaced_by else _DECIDED[one.decision]
-    return (state,), state not in {"pending", "approved"}, {_CONFIRMATION_ID: asked.confirmation}
+    return (state,), state not in {"pending", "approved"}, {_CONFIRMATION_ID: payload.confirmation}
 
 
 def _approval(payloads: Sequence[Payload]) -> Said | None:
-    kept = next((one for one in payloads if isinstance(one, ApprovalRemembered)), None)
-    if kept is None:
+    payload = next((one for one in payloads if isinstance(one, ApprovalRemembered)), None)
+    if payload is None:
         return None
     revoked = any(isinstance(one, ApprovalRevoked) for one in payloads)
-    return ("revoked" if revoked else "active",), revoked, {_APPROVED_TOOL: str(kept.rule.get("tool", ""))}
+    return ("revoked" if revoked else "active",), revoked, {_APPROVED_TOOL: str(payload.rule.get("tool", ""))}
 
 
 def _standing(payloads: Sequence[Payload]) -> Said | None:
     state = ""
-    for one in payloads:
-        if isinstance(one, JournalCopied):
-            state = "backup" if one.complete else "copying"
-        elif isinstance(one, JournalMoved | JournalActivated):
-            state = "moved" if isinstance(one, JournalMoved) else "live"
+    for payload in payloads:
+        if isinstance(payload, JournalCopied):
+            state = "backup" if payload.complete else "copying"
+        elif isinstance(payload, JournalMoved | JournalActivated):
+            state = "moved" if isinstance(payload, JournalMoved) else "live"
     return ((state,), False, {}) if state else None
 
 

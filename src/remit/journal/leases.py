@@ -147,8 +147,8 @@ class HeldLease:
 
 async def renew_all(journal: Journal, leases: Sequence[HeldLease], until: int) -> list[HeldLease]:
     """Prolong leases; return those that are lost, to which nothing is written any more."""
-    kept = set(await journal.renew([(held.stream, held.epoch) for held in leases], until)) if leases else set()
-    lost = [held for held in leases if held.stream not in kept]
+    renewed = set(await journal.renew([(held.stream, held.epoch) for held in leases], until)) if leases else set()
+    lost = [held for held in leases if held.stream not in renewed]
     for held in lost:
         held.writer.supersede()
     return lost

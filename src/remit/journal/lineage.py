@@ -147,8 +147,8 @@ async def _before(journal: Pages, forked: k.JobForked, seen: set[str]) -> list[E
     seen.add(forked.job)
     events = events[: forked.seq]
     if len(events) < forked.seq or events[-1].hash.hex() != forked.hash:
-        why = f"the events that were shared with {forked.job} are not there as they were"
-        raise ChainBrokenError(why, remedy=f"Run `remit verify {forked.job}`, and restore a backup.")
+        reason = f"the events that were shared with {forked.job} are not there as they were"
+        raise ChainBrokenError(reason, remedy=f"Run `remit verify {forked.job}`, and restore a backup.")
     return events
 
 

@@ -230,8 +230,8 @@ class Store(Writing, Reading, Leasing, Watching, Protocol):
 
 def newer(version: int, known: int) -> JournalError:
     """Return why a journal that a newer Remit brought to its schema is not opened: none is ever brought back."""
-    why = (
+    reason = (
         f"a newer Remit gave the journal schema {version}, and this one knows up to {known}: no journal is brought back"
     )
     remedy = "Start the newer Remit again, or restore the backup from before it."
-    return JournalError(why, code=Code.JOURNAL_NEWER, remedy=remedy)
+    return JournalError(reason, code=Code.JOURNAL_NEWER, remedy=remedy)

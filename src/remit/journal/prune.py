@@ -127,8 +127,8 @@ class Uses:
             for name in (await _values(self._journal, event)) & self._streams.keys():
                 self._streams[name].add(event.stream)
         if event.kind in _NAMED:
-            for job, why in await self._jobs(event):
-                self._needs.setdefault(job, {})[event.stream] = why
+            for job, reason in await self._jobs(event):
+                self._needs.setdefault(job, {})[event.stream] = reason
 
     async def _jobs(self, event: Event) -> Iterable[tuple[str, str]]:
         """The jobs without whose events a stream cannot be shown, or go on."""
@@ -139,10 +139,10 @@ class Uses:
             return [(payload.after_job, "continues its conversation")] if payload.after_job else []
         if isinstance(payload, JobCreated):
             try:
-                given = await self._journal.value(payload.input, payload.input_blob)
+                input_value = await self._journal.value(payload.input, payload.input_blob)
             except PayloadErasedError:
-                given = None
-            return _continued(given or b"")
+                input_value = None
+            return _continued(input_value or b"")
         return []
 
     def reason(self, streams: Collection[str]) -> str:
@@ -191,8 +191,8 @@ async def prune_unit(journal: Journal, parts: Sequence[Part], uses: Uses, terms:
     identifier = parts[0].head.stream.partition("/")[2]
     for _ in range(_ATTEMPTS):
         await uses.refresh()
-        if why := uses.reason([part.head.stream for part in parts]):
-            raise AppendConflictError(f"{parts[0].head.stream} is needed: {why}", remedy="Prune that first.")
+        if reason := uses.reason([part.head.stream for part in parts]):
+            raise AppendConflictError(f"{parts[0].head.stream} is needed: {reason}", remedy="Prune that first.")
         blobs = uses.own(parts)
         appends = [_stub(journal, part, terms, len(blobs), is_root=part is parts[0]) for part in parts]
         cut = Cut(appends=tuple(appends), blobs=blobs, names=frozenset({*blobs, identifier}), seen=uses.seen)

@@ -101,7 +101,9 @@ def shape_of(struct: type[msgspec.Struct]) -> Shape:
     rest = {name: hint for name, hint in fields.items() if name not in twins}
     return Shape(
         values=values,
-        nested=tuple(name for name, hint in rest.items() if any(not shape_of(one).is_empty for one in _structs(hint))),
+        nested=tuple(
+            name for name, hint in rest.items() if any(not shape_of(inner).is_empty for inner in _structs(hint))
+        ),
         digests=tuple((name, whose) for name, hint in rest.items() if (whose := _marks(hint, "names")) is not None),
         holding=tuple((name, held) for name, hint in rest.items() if (held := _marks(hint, "holds")) is not None),
     )
@@ -117,8 +119,8 @@ def values_in(struct: msgspec.Struct) -> Iterator[Value]:
             yield Value(None, ref, held.get(name))
         elif inline is not msgspec.UNSET and inline != ():
             yield Value(inline, None, held.get(name))
-    for one in _nested(struct, shape):
-        yield from values_in(one)
+    for inner in _nested(struct, shape):
+        yield from values_in(inner)
 
 
 def names_in(data: bytes) -> set[str]:
@@ -129,15 +131,15 @@ def names_in(data: bytes) -> set[str]:
 def digests_in(held: Any) -> Iterator[Digest]:
     """Give what a struct, or a list of them, names by digest alone."""
     if isinstance(held, list | tuple):
-        for one in held:
-            yield from digests_in(one)
+        for item in held:
+            yield from digests_in(item)
     elif isinstance(held, msgspec.Struct):
         shape = shape_of(type(held))
         for name, whose in shape.digests:
             if digest := getattr(held, name):
                 yield Digest(digest, whose)
-        for one in _nested(held, shape):
-            yield from digests_in(one)
+        for item in _nested(held, shape):
+            yield from digests_in(item)
 
 
 def digests_of(value: Value, data: bytes) -> list[Digest]:
@@ -219,17 +221,19 @@ def _in(hint: Any) -> tuple[Any, ...]:
 
 def _structs(hint: Any) -> list[type[msgspec.Struct]]:
     return [
-        one for one in _in(hint) if isinstance(one, type) and issubclass(one, msgspec.Struct) and one is not BlobRef
+        inner
+        for inner in _in(hint)
+        if isinstance(inner, type) and issubclass(inner, msgspec.Struct) and inner is not BlobRef
     ]
 
 
 def _marks(hint: Any, key: str) -> Any:
     """Return what a field's type, or a member of it, says of it under a key."""
-    for one in get_args(hint):
-        if isinstance(one, msgspec.Meta) and one.extra and key in one.extra:
-            return one.extra[key]
-        if get_origin(one) is Annotated and (said := _marks(one, key)) is not None:
-            return said
+    for argument in get_args(hint):
+        if isinstance(argument, msgspec.Meta) and argument.extra and key in argument.extra:
+            return argument.extra[key]
+        if get_origin(argument) is Annotated and (marks := _marks(argument, key)) is not None:
+            return marks
     return None
 
 
@@ -317,7 +321,7 @@ class _Salting:
         for name in shape.nested:
             held = getattr(struct, name)
             if isinstance(held, tuple):
-                changes[name] = tuple([self._struct(one) for one in held])
+                changes[name] = tuple([self._struct(item) for item in held])
             elif isinstance(held, msgspec.Struct):
                 changes[name] = self._struct(held)
         return msgspec.structs.replace(struct, **changes)

@@ -53,23 +53,23 @@ def refusal(url: str, state: str, place: str) -> JournalError:
         )
         return JournalError(f"{url}: the journal moved to {place}", code=Code.JOURNAL_MOVED, remedy=remedy)
     if state == COPYING:
-        why = f"{url}: the copy of {place} is not complete"
+        reason = f"{url}: the copy of {place} is not complete"
         return JournalError(
-            why, code=Code.JOURNAL_BACKUP, remedy=f"Run `remit journal copy {place} {url}` again.{login}"
+            reason, code=Code.JOURNAL_BACKUP, remedy=f"Run `remit journal copy {place} {url}` again.{login}"
         )
     if place == url:
-        why = f"{url}: the journal is a backup that was put in its place, and runs no jobs"
+        reason = f"{url}: the journal is a backup that was put in its place, and runs no jobs"
         remedy = "If the journal that stood there will not run again, run `remit journal activate`."
-        return JournalError(why, code=Code.JOURNAL_BACKUP, remedy=remedy)
+        return JournalError(reason, code=Code.JOURNAL_BACKUP, remedy=remedy)
     remedy = f"If {place} is gone and will not run again, run `remit --journal {url} journal activate`.{login}"
-    why = f"{url}: the journal is a copy of {place}, and runs no jobs"
-    return JournalError(why, code=Code.JOURNAL_BACKUP, remedy=remedy)
+    reason = f"{url}: the journal is a copy of {place}, and runs no jobs"
+    return JournalError(reason, code=Code.JOURNAL_BACKUP, remedy=remedy)
 
 
 def busy(number: int, stream: str) -> JournalError:
     """Return what ends a journal is refused with while workers hold streams of it."""
-    why = f"workers hold {number} stream{'s' * (number != 1)}, such as {stream}"
-    return JournalError(why, code=Code.JOURNAL_LOCKED, remedy=STOP)
+    reason = f"workers hold {number} stream{'s' * (number != 1)}, such as {stream}"
+    return JournalError(reason, code=Code.JOURNAL_LOCKED, remedy=STOP)
 
 
 async def standing_of(journal: Journal) -> Standing:

@@ -110,17 +110,17 @@ class Seals:
     def doubt(self, head: Head) -> ChainBrokenError | None:
         """Return why a head is not to be believed: HEAD_UNSEALED or HEAD_FORGED; None if its seal holds."""
         if not head.seal:
-            why = f"{head.stream}: its head has no seal, or someone removed it"
-            return ChainBrokenError(why, code=Code.HEAD_UNSEALED, remedy=_LOOK)
+            reason = f"{head.stream}: its head has no seal, or someone removed it"
+            return ChainBrokenError(reason, code=Code.HEAD_UNSEALED, remedy=_LOOK)
         if not self.knows(head):
-            why = f"{head.stream}: its head is sealed under the key {head.seal[:ID_BYTES].hex()}, not the journal's"
-            return ChainBrokenError(why, code=Code.HEAD_UNSEALED, remedy=_ANOTHER)
+            reason = f"{head.stream}: its head is sealed under the key {head.seal[:ID_BYTES].hex()}, not the journal's"
+            return ChainBrokenError(reason, code=Code.HEAD_UNSEALED, remedy=_ANOTHER)
         if not self._holds(head):
             if self.before_lease(head) is not None:
-                why = f"{head.stream}: its head is `{head.state}`, and was sealed as `failed`"
-                return ChainBrokenError(why, code=Code.HEAD_FORGED, remedy=_LEASED)
-            why = f"{head.stream}: its head was written by someone without the key"
-            return ChainBrokenError(why, code=Code.HEAD_FORGED, remedy=_FORGED)
+                reason = f"{head.stream}: its head is `{head.state}`, and was sealed as `failed`"
+                return ChainBrokenError(reason, code=Code.HEAD_FORGED, remedy=_LEASED)
+            reason = f"{head.stream}: its head was written by someone without the key"
+            return ChainBrokenError(reason, code=Code.HEAD_FORGED, remedy=_FORGED)
         return None
 
     def before_lease(self, head: Head) -> Head | None:
@@ -135,8 +135,8 @@ class Seals:
 
 def keyless(key: bytes) -> JournalError:
     """Return why a journal that is sealed under this key is neither checked nor written to where the key is not."""
-    why = f"the journal is sealed under the key {key.hex()}, which is not here"
-    return JournalError(why, code=Code.KEY_MISSING, remedy=_BRING)
+    reason = f"the journal is sealed under the key {key.hex()}, which is not here"
+    return JournalError(reason, code=Code.KEY_MISSING, remedy=_BRING)
 
 
 def key_id(key: bytes) -> bytes:
@@ -156,8 +156,8 @@ class _Key:
         try:
             data = _fields(msgspec.structs.replace(fields, state=_SEALED_AS.get(fields.state, fields.state)))
         except UnicodeEncodeError as error:
-            why = f"the head cannot be written as JSON: {error.reason}"
-            raise JournalError(why, code=Code.RECORD_INVALID, remedy="Remove lone surrogates.") from error
+            reason = f"the head cannot be written as JSON: {error.reason}"
+            raise JournalError(reason, code=Code.RECORD_INVALID, remedy="Remove lone surrogates.") from error
         begun = self._inner.copy()
         begun.update(len(data).to_bytes(4, "big") + data)
         name, inner, outer = self.id, begun.copy, self._outer.copy
@@ -231,10 +231,10 @@ def contents(place: Path, setting: str) -> bytes:
     except OSError as error:
         raise _unusable(place, error.strerror or str(error), setting) from error
     try:
-        found = os.fstat(descriptor)
-        if not stat.S_ISREG(found.st_mode):
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
             raise _unusable(place, "it is not a regular file", setting)
-        if found.st_uid not in {os.geteuid(), 0} or found.st_mode & (0o037 if _shared(found) else 0o077):
+        if status.st_uid not in {os.geteuid(), 0} or status.st_mode & (0o037 if _shared(status) else 0o077):
             raise _unusable(place, "others may read or change it", setting)
         data = os.read(descriptor, _LONGEST)
     finally:

@@ -51,8 +51,8 @@ class KeyPlace(NamedTuple):
             return private_keys(await self._printed(environ, folder), f"{self.part}.key_command")
         keys = self.known(environ)
         if not keys:
-            why = f"{self.file} does not exist" if self.file else "there is no key to sign with"
-            raise SettingsError(f"{self.part}.key: {why}", remedy=self.how)
+            reason = f"{self.file} does not exist" if self.file else "there is no key to sign with"
+            raise SettingsError(f"{self.part}.key: {reason}", remedy=self.how)
         return keys
 
     def known(self, environ: Mapping[str, str]) -> list[Ed25519PrivateKey]:
@@ -74,13 +74,13 @@ class KeyPlace(NamedTuple):
             async with asyncio.timeout(_LONGEST_S):
                 status = await child.ended()
         except (OSError, TimeoutError) as error:
-            why = f"{self.part}.key_command: {str(error) or 'no answer in time'}"
-            raise SettingsError(why, remedy="Name a program by its path.") from error
+            reason = f"{self.part}.key_command: {str(error) or 'no answer in time'}"
+            raise SettingsError(reason, remedy="Name a program by its path.") from error
         finally:
             await child.close()
         if status != 0:
-            why = f"{self.part}.key_command: {child.why_ended}"
-            raise SettingsError(why, remedy="Run it in the project folder, and see.")
+            reason = f"{self.part}.key_command: {child.why_ended}"
+            raise SettingsError(reason, remedy="Run it in the project folder, and see.")
         return child.out.data
 
 

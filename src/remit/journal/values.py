@@ -134,7 +134,7 @@ def removal(stream: str, stub: StreamPruned, at: int) -> RecordPrunedError:
     """Return what anyone gets who reads what was removed at a time."""
     package = f"; evidence package {stub.package}" if stub.package else ""
     events = f"{stub.events} event{'s' * (stub.events != 1)}"
-    why = f"{stream.partition('/')[2]} was pruned on {isoformat(at)[:10]}: {events}, the last of "
+    reason = f"{stream.partition('/')[2]} was pruned on {isoformat(at)[:10]}: {events}, the last of "
     return RecordPrunedError(
-        f"{why}{isoformat(stub.last_at)[:10]}{package}", remedy=_IN_PACKAGE if stub.package else _NOWHERE
+        f"{reason}{isoformat(stub.last_at)[:10]}{package}", remedy=_IN_PACKAGE if stub.package else _NOWHERE
     )

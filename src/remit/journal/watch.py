@@ -171,14 +171,14 @@ class Watch:
         self._heads.fail(error)
 
     def _look(self) -> None:
-        found = self._others() if self._others is not None else None
-        if found is None or found == self._seen:
+        stamp = self._others() if self._others is not None else None
+        if stamp is None or stamp == self._seen:
             return
         if self._seen is not None:
             self._stirred = monotonic()
             self._events.grow()
             self._heads.grow()
-        self._seen = found
+        self._seen = stamp
 
     async def _poll(self) -> None:
         """While someone waits, look for writes of other processes."""

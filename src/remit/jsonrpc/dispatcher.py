@@ -213,8 +213,8 @@ class Dispatcher:
         self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None, via: Transport
     ) -> dict[str, Any]:
         """The same over a wire that belongs to a request of the peer's."""
-        if why := self.why_closed or self._ending:
-            raise UnansweredError(Code.ConnectionError, why)
+        if reason := self.why_closed or self._ending:
+            raise UnansweredError(Code.ConnectionError, reason)
         opts = opts or {}
         request_id = opts.get("request_id") or next(each for each in self._ids if each not in self._waiting)
         if request_id in self._waiting:
@@ -338,8 +338,10 @@ class Dispatcher:
         self, inbound: Inbound, request_id: RequestId, method: str, params: dict[str, Any] | None
     ) -> asyncio.Task[None] | None:
         if self._on is None or request_id in self._served or len(self._served) >= MAX_REQUESTS:
-            why = "its id is that of a request under way" if request_id in self._served else "too many requests at once"
-            inbound.wire.send(words.error(request_id, {"code": INVALID_REQUEST, "message": why}))
+            reason = (
+                "its id is that of a request under way" if request_id in self._served else "too many requests at once"
+            )
+            inbound.wire.send(words.error(request_id, {"code": INVALID_REQUEST, "message": reason}))
             return None
         self._served[request_id] = inbound
         if method not in self._lasting:

@@ -167,8 +167,8 @@ def _note(message: dict[str, Any], repairs: Counter[str]) -> None:
     if not isinstance(part, dict) or not isinstance(meta := part.get("_meta", {}), dict):
         return
     meta.pop(REPAIRED, None)
-    if told := {kind: number for kind, number in repairs.items() if number}:
-        part["_meta"] = {**meta, REPAIRED: told}
+    if counts := {kind: number for kind, number in repairs.items() if number}:
+        part["_meta"] = {**meta, REPAIRED: counts}
 
 
 def _paired(match: re.Match[str]) -> str:
@@ -232,8 +232,8 @@ def _piece(part: str, repairs: Counter[str]) -> str:
 
 def _escaped(match: re.Match[str]) -> str:
     """A character of a text: a control character as an escape, a backslash that begins none as U+FFFD."""
-    found = match[0]
-    return f"\\u{ord(found):04x}" if found < " " else "\ufffd" if found == "\\" else found
+    char = match[0]
+    return f"\\u{ord(char):04x}" if char < " " else "\ufffd" if char == "\\" else char
 
 
 def _known(match: re.Match[str]) -> str:

@@ -74,11 +74,11 @@ class ArrayTables:
         for make in makers:
             try:
                 made = make()
-                found = tomllib.loads(made)
+                document = tomllib.loads(made)
             except (tomllib.TOMLDecodeError, TOMLKitError, LookupError, TypeError):
                 continue  # not written in this way: the next one
-            self._of(found)
-            if found == wanted:
+            self._of(document)
+            if document == wanted:
                 return made
         what = f"The {self._path[-1]} in remit.toml are written in a way that Remit cannot edit"
         raise UsageError(what, remedy=remedy)

@@ -114,8 +114,8 @@ class ClientFile:
         """The same without a change that still stands. Raises SettingsError if it is not as it was made."""
         entry = self.servers.get(change.name)
         if entry != change.entry:
-            why = "was changed since it was connected" if entry is not None else "is not there any more"
-            raise SettingsError(f"{self._where}: {change.name} {why}", remedy="Take it out there yourself.")
+            reason = "was changed since it was connected" if entry is not None else "is not there any more"
+            raise SettingsError(f"{self._where}: {change.name} {reason}", remedy="Take it out there yourself.")
         if change.source is not None:
             return self._put((self._key, change.name), self._meant(change.source), change.source)
         if change.before is None:
@@ -230,7 +230,11 @@ class ClientFile:
 def _started(entry: Mapping[str, Any]) -> dict[str, Any]:
     """Return what `remit mcp wrap` is given for a server that is started. Raises ValueError."""
     program, args = entry.get("command"), entry.get("args", [])
-    if not isinstance(program, str) or not isinstance(args, list) or not all(isinstance(one, str) for one in args):
+    if (
+        not isinstance(program, str)
+        or not isinstance(args, list)
+        or not all(isinstance(argument, str) for argument in args)
+    ):
         raise ValueError("has no command that can be wrapped")
     return {"args": ["--", program, *args]}
 

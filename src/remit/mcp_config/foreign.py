@@ -54,23 +54,23 @@ def read_foreign(file: Path, client: Client | None, projects: Collection[Path]) 
         name = "mcp_servers" if file.suffix == ".toml" else key
         return Found([], [f"{file}: names no servers (it has no {name})"])
     inputs = _inputs(value.get("inputs"))
-    found = _entries(value.get(key, {}), Foreign("", {}, client, file, inputs, _project(file)))
-    found.notes.extend(f"{file}: {name} is there twice in one object; only the last one counts" for name in twice)
+    foreign = _entries(value.get(key, {}), Foreign("", {}, client, file, inputs, _project(file)))
+    foreign.notes.extend(f"{file}: {name} is there twice in one object; only the last one counts" for name in twice)
     off: set[str] = set()
     for path, settings in _projects(value).items():
         entries = settings.get("mcpServers") or {}
         here = Path(path) in projects
         if entries and here:
             more = _entries(entries, Foreign("", {}, client, file, inputs, Path(path)))
-            found.servers.extend(more.servers)
-            found.notes.extend(more.notes)
+            foreign.servers.extend(more.servers)
+            foreign.notes.extend(more.notes)
         elif entries:
-            found.notes.append(f"{file}: left out {len(entries)} servers of the project {path}; import them there")
+            foreign.notes.append(f"{file}: left out {len(entries)} servers of the project {path}; import them there")
         if here:
             disabled = _texts(settings.get("disabledMcpServers"))
-            found.servers[:] = [without(one, disabled) for one in found.servers]
+            foreign.servers[:] = [without(server, disabled) for server in foreign.servers]
             off |= disabled | _texts(settings.get("disabledMcpjsonServers"))
-    return found._replace(off=frozenset(off))
+    return foreign._replace(off=frozenset(off))
 
 
 def without(foreign: Foreign, names: Collection[str]) -> Foreign:
@@ -90,13 +90,13 @@ def _entries(value: Any, empty: Foreign) -> Found:
     file = empty.file
     if not isinstance(value, dict):
         raise SettingsError(f"{file}: its servers are not a JSON object", remedy="Name the file of an MCP client.")
-    found = Found([], [])
+    entries = Found([], [])
     for name, entry in value.items():
         if isinstance(entry, dict):
-            found.servers.append(empty._replace(name=name, entry=entry))
+            entries.servers.append(empty._replace(name=name, entry=entry))
         else:
-            found.notes.append(f"{file}: {name} is not a JSON object; it is skipped")
-    return found
+            entries.notes.append(f"{file}: {name} is not a JSON object; it is skipped")
+    return entries
 
 
 def _inputs(value: Any) -> dict[str, Mapping[str, Any]]:
@@ -107,10 +107,10 @@ def _inputs(value: Any) -> dict[str, Mapping[str, Any]]:
 def _projects(value: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
     projects = value.get("projects")
     items = projects.items() if isinstance(projects, dict) else ()
-    settings = {path: one for path, one in items if isinstance(one, dict)}
+    settings = {path: project for path, project in items if isinstance(project, dict)}
     return {
-        path: {**one, "mcpServers": entries if isinstance(entries := one.get("mcpServers"), dict) else {}}
-        for path, one in settings.items()
+        path: {**project, "mcpServers": entries if isinstance(entries := project.get("mcpServers"), dict) else {}}
+        for path, project in settings.items()
     }
 
 
@@ -119,7 +119,7 @@ def _table(value: Any) -> Mapping[str, Any]:
 
 
 def _texts(value: Any) -> set[str]:
-    return {one for one in value if isinstance(one, str)} if isinstance(value, list) else set()
+    return {item for item in value if isinstance(item, str)} if isinstance(value, list) else set()
 
 
 def _codex(value: Mapping[str, Any]) -> dict[str, Any]:
@@ -127,7 +127,9 @@ def _codex(value: Mapping[str, Any]) -> dict[str, Any]:
     servers = value.get("mcp_servers")
     if not isinstance(servers, dict):
         return {}
-    return {"mcpServers": {name: _of_codex(one) if isinstance(one, dict) else one for name, one in servers.items()}}
+    return {
+        "mcpServers": {name: _of_codex(entry) if isinstance(entry, dict) else entry for name, entry in servers.items()}
+    }
 
 
 def _of_codex(entry: Mapping[str, Any]) -> dict[str, Any]:

@@ -20,20 +20,20 @@ class Place(NamedTuple):
 
 def usual_places(project: Path, env: Mapping[str, str], *, mac: bool) -> list[Place]:
     """Every file to look at, those of the project before those of the user; most will not be there."""
-    found = [
+    files = [
         Place("claude-code", project / ".mcp.json"),
         Place("cursor", project / ".cursor/mcp.json"),
         Place("vscode", project / ".vscode/mcp.json"),
     ]
     if not env.get("HOME"):
-        return found
+        return files
     own: tuple[Client, ...] = ("claude-code", "claude-desktop", "cursor", "codex")
-    found += [Place(client, file) for client in own if (file := file_of(client, env, None, mac=mac)) is not None]
+    files += [Place(client, file) for client in own if (file := file_of(client, env, None, mac=mac)) is not None]
     support = _support(env, mac=mac)
     for edition in _EDITIONS:
         user = support / edition / "User"
-        found += [Place("vscode", file) for file in (user / "mcp.json", *sorted(user.glob("profiles/*/mcp.json")))]
-    return list(dict.fromkeys(found))  # the home folder may be the project
+        files += [Place("vscode", file) for file in (user / "mcp.json", *sorted(user.glob("profiles/*/mcp.json")))]
+    return list(dict.fromkeys(files))  # the home folder may be the project
 
 
 def file_of(client: Client, env: Mapping[str, str], project: Path | None, *, mac: bool) -> Path | None:

@@ -56,8 +56,10 @@ def plan(
     planned = []
     for foreign in found:
         if not wanted or foreign.name in wanted or server_name(foreign.name) in wanted:
-            one, server = _planned(foreign, carry(foreign, base.folder), known, base, None if keep_secrets else cloak)
-            planned.append(one)
+            outcome, server = _planned(
+                foreign, carry(foreign, base.folder), known, base, None if keep_secrets else cloak
+            )
+            planned.append(outcome)
             known += [server] if server else []
     return planned
 
@@ -75,10 +77,10 @@ def _planned(
     except SettingsError as error:
         return replace(none, notes=(error.message.removeprefix(f"{name} ({name}): "),)), None
     reached = replace(none, transport=server.transport, where=server.where)
-    same = next((one for one in known if _is_same(one, server)), None)
+    same = next((server_known for server_known in known if _is_same(server_known, server)), None)
     if same is not None:
         return replace(reached, name=same.name, status="known", notes=(f"{same.name} already exists",)), None
-    server = replace(server, name=free_name(name, {one.name for one in known}))
+    server = replace(server, name=free_name(name, {server_known.name for server_known in known}))
     planned = replace(
         reached,
         name=server.name,
@@ -102,7 +104,7 @@ def _cloaked(name: str, carried: Carried, cloak: SecretReplacer | None) -> tuple
     if cloak is None:
         return carried.table, carried.variables
     table, replaced = cloak.table(name, carried.table)
-    return table, {**carried.variables, **{one.variable: f"the secret in {one.place}" for one in replaced}}
+    return table, {**carried.variables, **{secret.variable: f"the secret in {secret.place}" for secret in replaced}}
 
 
 def _is_same(one: McpServer, other: McpServer) -> bool:
@@ -157,8 +159,8 @@ def carry(foreign: Foreign, folder: Path | None = None) -> Carried:
 
 def _kind(entry: Mapping[str, Any]) -> str:
     """`stdio`, `http`, or why it is neither."""
-    said = entry.get("type", entry.get("transport"))
-    kind = said.lower() if isinstance(said, str) else ""
+    written = entry.get("type", entry.get("transport"))
+    kind = written.lower() if isinstance(written, str) else ""
     if kind in _HTTP or (not kind and "command" not in entry):
         if isinstance(entry.get("url"), str) and entry["url"]:
             return "http"
@@ -190,14 +192,14 @@ def _take(table: dict[str, Any], key: str, value: Any, translation: Translation)
         if not isinstance(value, dict):
             return f"its {key} is not an object"
         table[key] = {
-            name: _text(one, translation) for name, one in value.items() if isinstance(one, str | int | float)
+            name: _text(item, translation) for name, item in value.items() if isinstance(item, str | int | float)
         }
         for name in [name for name in value if name not in table[key]]:
             translation.notes[f"not carried over: {key} {name}, which is not text"] = None
     elif key == "args":
-        if not isinstance(value, list) or not all(isinstance(one, str | int | float) for one in value):
+        if not isinstance(value, list) or not all(isinstance(item, str | int | float) for item in value):
             return "its args are not a list of texts"
-        table[key] = [_text(one, translation) for one in value]
+        table[key] = [_text(item, translation) for item in value]
     elif isinstance(value, str):
         text = _text(value, translation)
         table[key] = text.replace("${HOME}", "~", 1) if key == "cwd" else text
@@ -250,12 +252,12 @@ class Translation:
         return f"${{{variable}}}"
 
     def _input(self, name: str) -> str:
-        asked = self._foreign.inputs.get(name, {})
+        prompt_input = self._foreign.inputs.get(name, {})
         variable = _variable(name)
-        default = asked.get("default")
-        if isinstance(default, str) and default and not asked.get("password") and "}" not in default:
+        default = prompt_input.get("default")
+        if isinstance(default, str) and default and not prompt_input.get("password") and "}" not in default:
             return f"${{{variable}:-{default}}}"
-        words = asked.get("description")
+        words = prompt_input.get("description")
         self.variables[variable] = words if isinstance(words, str) else f"what VS Code asks for as {name}"
         return f"${{{variable}}}"
 
@@ -294,7 +296,7 @@ def server_name(name: str) -> str:
 
 def free_name(name: str, taken: Container[str]) -> str:
     """The name, with the first number behind it that makes it free."""
-    found, number = name, 2
-    while found in taken:
-        found, number = f"{name}_{number}", number + 1
-    return found
+    candidate, number = name, 2
+    while candidate in taken:
+        candidate, number = f"{name}_{number}", number + 1
+    return candidate

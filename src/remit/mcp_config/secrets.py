@@ -76,8 +76,8 @@ class SecretReplacer:
         if is_url(text):
             return self._url(server, text, "arguments")
         for separator in ("=", ":"):
-            name, found, value = text.partition(separator)
-            if found and name.strip() and looks_secret(name.strip(), value):
+            name, has_separator, value = text.partition(separator)
+            if has_separator and name.strip() and looks_secret(name.strip(), value):
                 return f"{name}{separator}" + self._value(server, server, name.strip(" -"), value, "argument")
         if option and "=" not in option and not text.startswith("-") and looks_secret(option, text):
             return self._value(server, server, option, text, "argument")
@@ -116,9 +116,10 @@ def refuse_secrets(server: str, table: dict[str, Any], so: str) -> None:
     _, secrets = SecretReplacer().table(server, table)
     if secrets:
         raise UsageError(
-            f"these values look like secrets: {', '.join(one.place for one in secrets)}; {so}",
+            f"these values look like secrets: {', '.join(secret.place for secret in secrets)}; {so}",
             remedy="\n".join(
-                f"Write '${{{one.variable}}}' instead, and set {one.variable} in the environment." for one in secrets
+                f"Write '${{{secret.variable}}}' instead, and set {secret.variable} in the environment."
+                for secret in secrets
             ),
         )
 
@@ -132,8 +133,8 @@ def is_url(text: str) -> bool:
 
 
 def _without_login(netloc: str, reference: Callable[[str, str], str]) -> str:
-    login, found, host = netloc.rpartition("@")
-    if not found or not literal(login).strip(":"):
+    login, has_login, host = netloc.rpartition("@")
+    if not has_login or not literal(login).strip(":"):
         return netloc
     user, separator, password = login.partition(":")
     if separator:
@@ -142,8 +143,8 @@ def _without_login(netloc: str, reference: Callable[[str, str], str]) -> str:
 
 
 def _without_secret(pair: str, reference: Callable[[str, str], str]) -> str:
-    name, found, value = pair.partition("=")
-    return f"{name}={reference(name, value)}" if found and looks_secret(name, value) else pair
+    name, has_value, value = pair.partition("=")
+    return f"{name}={reference(name, value)}" if has_value and looks_secret(name, value) else pair
 
 
 def variable_name(*words: str) -> str:

@@ -88,17 +88,17 @@ class Calls:
         access, peer = asker.access, asker.peer
         there = asker.terms.ask != "terminal" and access.dialog and access.allows("decide") and peer.can(ELICIT)
         live = Live(progress, peer, ask if there else None)
-        told = {
+        meta = {
             name: line(text, _TOLD) for name, text in peer.attached.items() if name in _OWN and isinstance(text, str)
         }
-        trace = TraceContext.of(told.get(PARENT, ""))
+        trace = TraceContext.of(meta.get(PARENT, ""))
         return await self._service.sessions.call(
             await asker.client.session(),
             tool,
             args,
             only=access.tools,
             trace_id=trace.trace_id if trace.given else "",
-            client=told,
+            client=meta,
             repaired=peer.request.repaired,
             live=live,
         )
@@ -165,7 +165,7 @@ class Calls:
         if answer is None:
             return True
         took_s = asyncio.get_running_loop().time() - begun
-        said = form.said(answer)
+        answer_form = form.said(answer)
         action = answer.get("action")
         alone = action in {"decline", "cancel"} and (took_s < asker.terms.person_s or asker.peer.request.unattended)
         if action == "cancel" or (action == "decline" and alone):
@@ -178,11 +178,11 @@ class Calls:
             )
             await self._service.confirmations.put_off(confirmation, put_off)
             return False
-        if said is None:
+        if answer_form is None:
             return False
-        if said.decision == "deny" and not said.reason:
-            said = said._replace(reason=await _why(asker))
-        return (await self._take(question, said, asker)).state != "pending"
+        if answer_form.decision == "deny" and not answer_form.reason:
+            answer_form = answer_form._replace(reason=await _why(asker))
+        return (await self._take(question, answer_form, asker)).state != "pending"
 
     async def _led_to(self, page: str, question: ConfirmationView, asker: Asker) -> bool:
         """Lead the person to a question's page; whether it is decided, there or elsewhere. Raises PeerError."""

@@ -114,10 +114,10 @@ class Changes:
     async def _tell(self) -> None:
         """Tell who holds a list that is not the one of today; what they hold counts as that one from now on."""
         patience = viewing.PATIENCE_S
-        viewers = {given.viewer for given in (*self._held.values(), *self._held_since.values())}
+        viewers = {listing.viewer for listing in (*self._held.values(), *self._held_since.values())}
         today = {viewer: await self._views.of(viewer, patience) for viewer in viewers}
-        differing = [key for key, given in self._held.items() if _differs(given, today)]
-        since = [viewer for viewer, given in self._held_since.items() if _differs(given, today)]
+        differing = [key for key, listing in self._held.items() if _differs(listing, today)]
+        since = [viewer for viewer, listing in self._held_since.items() if _differs(listing, today)]
         for key in differing:
             viewer = self._held[key].viewer
             self._held[key] = _Given(viewer, today[viewer])
@@ -129,10 +129,10 @@ class Changes:
         await asyncio.gather(*(each.notify(TOOLS_CHANGED, {}) for each in there))
 
     def _announce(self, method: str, params: Mapping[str, Any], there: Sequence[Connection]) -> None:
-        told = {} if method in _LISTS else params
-        self._listening.tell(method, told)
+        notice = {} if method in _LISTS else params
+        self._listening.tell(method, notice)
         for each in there:
-            self._tasks.begin(each.notify(method, told))
+            self._tasks.begin(each.notify(method, notice))
 
 
 def _differs(given: _Given, today: Mapping[Viewer, View]) -> bool:

@@ -114,8 +114,8 @@ def _plain(schema: dict[str, Any]) -> dict[str, Any]:
     properties = schema.get("properties")
     if not isinstance(properties, dict) or not any(isinstance(each, bool) for each in properties.values()):
         return schema
-    said = {True: dict[str, Any](), False: {"not": dict[str, Any]()}}
+    schemas = {True: dict[str, Any](), False: {"not": dict[str, Any]()}}
     return {
         **schema,
-        "properties": {name: said[each] if isinstance(each, bool) else each for name, each in properties.items()},
+        "properties": {name: schemas[each] if isinstance(each, bool) else each for name, each in properties.items()},
     }

@@ -62,9 +62,10 @@ class Form(NamedTuple):
         denied there but not approved (rule 15).
         """
         shown = _shown(_pretty(question))
-        why = f"\n\n{visible(question.question)}" if question.question else ""
-        why += "".join(
-            f"\n\n{visible(line(one.words, _LINE))}\n{visible(line(one.excerpt, _LINE))}" for one in question.untrusted
+        reason = f"\n\n{visible(question.question)}" if question.question else ""
+        reason += "".join(
+            f"\n\n{visible(line(argument.words, _LINE))}\n{visible(line(argument.excerpt, _LINE))}"
+            for argument in question.untrusted
         )
         level = f", level {question.capability_level}" if question.capability_level else ""
         end = f"\n\nThe tool is {visible(question.tool)}{level}."
@@ -74,7 +75,7 @@ class Form(NamedTuple):
             end += f" Part of the call is not shown here, so it is approved elsewhere: remit confirm {number}"
         if page:
             end += f"\n\nThe question in the console: {page}"
-        message = f"May {visible(question.tool)} run with these arguments?\n\n{shown}{why}{end}"
+        message = f"May {visible(question.tool)} run with these arguments?\n\n{shown}{reason}{end}"
         return cls({"mode": "form", "message": message, "requestedSchema": _schema(choices)}, choices)
 
     def said(self, answer: object) -> Said | None:
@@ -87,8 +88,8 @@ class Form(NamedTuple):
         if answer.get("action") != "accept" or not isinstance(content, dict):
             return None
         decision, reason = content.get("decision"), content.get("reason")
-        said = self.choices.get(decision) if isinstance(decision, str) else None
-        return said._replace(reason=reason) if said is not None and isinstance(reason, str) else said
+        choice = self.choices.get(decision) if isinstance(decision, str) else None
+        return choice._replace(reason=reason) if choice is not None and isinstance(reason, str) else choice
 
 
 def page_of(question: ConfirmationView, console: str) -> str:
@@ -130,9 +131,9 @@ def _choices_of(question: ConfirmationView, *, session: bool) -> dict[str, Said]
 
 
 def _schema(choices: Mapping[str, Said]) -> dict[str, Any]:
-    longer = any(said.scope for said in choices.values())
-    told = _ONCE + (_LATER if longer else "") if _APPROVE in choices else _DENIAL
-    decision = {"type": "string", "title": "Decision", "enum": list(choices), "description": told}
+    longer = any(choice.scope for choice in choices.values())
+    description = _ONCE + (_LATER if longer else "") if _APPROVE in choices else _DENIAL
+    decision = {"type": "string", "title": "Decision", "enum": list(choices), "description": description}
     return {"type": "object", "properties": {"decision": decision}, "required": ["decision"]}
 
 

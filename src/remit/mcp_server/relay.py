@@ -66,8 +66,8 @@ class Passage:
     ) -> dict[str, Any]:
         """The server's answer in the words of the client's era, to `params` in place of its own. Raises MCPError."""
         method = request.method
-        given = request.params if params is None else params
-        asked = {key: value for key, value in given.items() if key not in _OURS}
+        params_given = request.params if params is None else params
+        asked = {key: value for key, value in params_given.items() if key not in _OURS}
         if peer.attached:
             asked["_meta"] = dict(peer.attached)
         try:
@@ -134,18 +134,18 @@ class Relay:
             return ours
         capabilities = theirs.get("capabilities")
         offered = capabilities if isinstance(capabilities, dict) else {}
-        said = {"capabilities": dict(offered)}
-        if isinstance(said["capabilities"].get("extensions"), dict):
-            said["capabilities"]["extensions"] = extensions_of(theirs)
+        members = {"capabilities": dict(offered)}
+        if isinstance(members["capabilities"].get("extensions"), dict):
+            members["capabilities"]["extensions"] = extensions_of(theirs)
         words = [
             text for text in (theirs.get("instructions"), ours.get("instructions")) if isinstance(text, str) and text
         ]
         if info is not None and "serverInfo" in ours:
-            said["serverInfo"] = info
+            members["serverInfo"] = info
         meta = ours.get("_meta")
         if info is not None and isinstance(meta, dict) and SERVER_INFO_META_KEY in meta:
-            said["_meta"] = {**meta, SERVER_INFO_META_KEY: info}
-        return {**ours, **said, "instructions": "\n\n".join(words)}
+            members["_meta"] = {**meta, SERVER_INFO_META_KEY: info}
+        return {**ours, **members, "instructions": "\n\n".join(words)}
 
     async def relist(self) -> None:
         """Have the server list its tools once more. Raises MCPError, its own where it refuses."""

@@ -129,10 +129,10 @@ class Relays:
     async def _statuses(self, sees: Sees, capability: str = "") -> dict[str, RemoteStatus]:
         """Those of the servers that are up, by name, as far as a client sees them."""
         seen = [name for name in self._passages if sees(name)]
-        found = await asyncio.gather(*(self._status(name) for name in seen))
+        statuses = await asyncio.gather(*(self._status(name) for name in seen))
         return {
             name: status
-            for name, status in zip(seen, found, strict=True)
+            for name, status in zip(seen, statuses, strict=True)
             if status is not None and (not capability or capability in status.capabilities)
         }
 
@@ -169,8 +169,12 @@ class Relays:
         try:
             for _ in range(MAX_PAGES):
                 page = await passage.ask(client, request, peer, {"cursor": cursor} if cursor else {})
-                found = page.get(passed.member)
-                entries += [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
+                entries_listed = page.get(passed.member)
+                entries += (
+                    [each for each in entries_listed if isinstance(each, dict)]
+                    if isinstance(entries_listed, list)
+                    else []
+                )
                 following = page.get("nextCursor")
                 if not isinstance(following, str) or following in {"", cursor}:
                     break

@@ -43,8 +43,8 @@ async def reply_of(
     is the result of an MCP server as it came, if it came just now: it is passed on whole, unless Remit refused it.
     """
     if given is not None and _is_theirs(outcome, given):
-        told = {"invocation": outcome.invocation_id} if outcome.ok else _told(outcome, outcome.remedy)
-        meta = {**given.get("_meta", {}), OUTCOME: told}
+        facts = {"invocation": outcome.invocation_id} if outcome.ok else _told(outcome, outcome.remedy)
+        meta = {**given.get("_meta", {}), OUTCOME: facts}
         return {"isError": False, **given, "_meta": meta}
     if not outcome.ok:
         plain = waiting == "result" and not _promises_structure(tool)
@@ -88,15 +88,15 @@ def _failure(outcome: OutcomeView, confirm: str, attached: dict[str, Any], *, pl
             f"It has not run. A person decides with: {confirm} {outcome.confirmation}. Do something else meanwhile; "
             "make the same call again once you are told that it is decided, not before."
         )
-    said = remedy if waits or _COMMAND not in remedy else _FOR_MODELS.get(code, "")
-    text = f"{outcome.named or code}: {outcome.reason.rstrip('.')}." + (f" {said}" if said else "")
+    remedy_text = remedy if waits or _COMMAND not in remedy else _FOR_MODELS.get(code, "")
+    text = f"{outcome.named or code}: {outcome.reason.rstrip('.')}." + (f" {remedy_text}" if remedy_text else "")
     meta = {**attached, OUTCOME: _told(outcome, remedy)}
     return {"content": [{"type": "text", "text": text}], "isError": not (plain and waits), "_meta": meta}
 
 
 def _told(outcome: OutcomeView, remedy: str) -> dict[str, Any]:
     """Return what programs are told of an outcome that is not ok; the remedy is for the people behind them."""
-    told = {
+    facts = {
         "status": outcome.status,
         "code": outcome.code or "FAILED",
         "remedy": remedy,
@@ -106,7 +106,7 @@ def _told(outcome: OutcomeView, remedy: str) -> dict[str, Any]:
         "uncertain": outcome.uncertain or None,
         "effect": outcome.effect or ("none" if outcome.status == "pending" else None),
     }
-    return {name: value for name, value in told.items() if value}
+    return {name: value for name, value in facts.items() if value}
 
 
 def _text(value: Any) -> dict[str, Any]:

@@ -70,17 +70,17 @@ def source_of(tool: OfferedTool) -> str:
 
 def reply_with(tools: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """The result of a search."""
-    told: dict[str, Any] = {"tools": [{key: each[key] for key in _TOLD if key in each} for each in tools]}
+    structured: dict[str, Any] = {"tools": [{key: each[key] for key in _TOLD if key in each} for each in tools]}
     if not tools:
-        told["hint"] = "No tool has any of these words. Say it in others, such as the action and its object."
-    return {"content": [{"type": "text", "text": _ENCODE(told).decode()}], "isError": False}
+        structured["hint"] = "No tool has any of these words. Say it in others, such as the action and its object."
+    return {"content": [{"type": "text", "text": _ENCODE(structured).decode()}], "isError": False}
 
 
 def refusal(code: Code, reason: str, remedy: str) -> dict[str, Any]:
     """The result of a call that named no tool that could be called."""
     text = f"{code.name}: {reason.rstrip('.')}. {remedy}"
-    told = {"status": "blocked", "code": code.name, "remedy": remedy}
-    return {"content": [{"type": "text", "text": text}], "isError": True, "_meta": {OUTCOME: told}}
+    structured = {"status": "blocked", "code": code.name, "remedy": remedy}
+    return {"content": [{"type": "text", "text": text}], "isError": True, "_meta": {OUTCOME: structured}}
 
 
 def _schema(arguments: type[msgspec.Struct]) -> dict[str, Any]:

@@ -113,8 +113,8 @@ class Parking:
             return None
         place = self._parked.get(state) if isinstance(state, str) else None
         if place is None or place.request != _recognized(request, owner):
-            why = "this requestState was used, or given up, or is of another request: call again"
-            raise MCPError(code=INVALID_PARAMS, message=why)
+            reason = "this requestState was used, or given up, or is of another request: call again"
+            raise MCPError(code=INVALID_PARAMS, message=reason)
         del self._parked[state]
         place.timer.cancel()
         place.parked.take(responses if isinstance(responses, Mapping) else {}, peer)
@@ -277,13 +277,13 @@ class ToolServer:
         """The answer to a handshake; where a server is wrapped, it is the one that introduces itself."""
         relay = self._relay
         capabilities = {**_TOOLS, **(_RELAYED if relay is not None else {})}
-        said: dict[str, Any] = {"capabilities": capabilities, "instructions": _INSTRUCTIONS}
+        members: dict[str, Any] = {"capabilities": capabilities, "instructions": _INSTRUCTIONS}
         if request.modern:
-            said |= {"supportedVersions": list(MODERN_VERSIONS), "ttlMs": 0, "cacheScope": "private"}
-            said = self._signed(said, None)
+            members |= {"supportedVersions": list(MODERN_VERSIONS), "ttlMs": 0, "cacheScope": "private"}
+            members = self._signed(members, None)
         else:
-            said |= {"protocolVersion": request.version, "serverInfo": _US}
-        introduced = said if relay is None else await relay.introduce(said, self._look(request))
+            members |= {"protocolVersion": request.version, "serverInfo": _US}
+        introduced = members if relay is None else await relay.introduce(members, self._look(request))
         return announced(introduced, request.method, wrapped=relay is not None and relay.wraps)
 
     def _signed(self, result: dict[str, Any], info: dict[str, Any] | None) -> dict[str, Any]:
@@ -310,12 +310,12 @@ class ToolServer:
     async def _called(self, request: ClientRequest) -> dict[str, Any]:
         name, args = _asked_for(request.params)
         client, viewer, access = self._client(request), self._viewer(request), request.caller.access
-        found = viewer.listed is not None and name == CALL
+        is_search = viewer.listed is not None and name == CALL
         try:
             if viewer.listed is not None and name == SEARCH:
                 search = msgspec.convert(args, Search)
                 return reply_with(await self._views.best(viewer, search.query, search.limit, viewing.PATIENCE_S))
-            if found:
+            if is_search:
                 named = msgspec.convert(args, Named)
                 name, args = named.name, named.arguments
         except msgspec.ValidationError as error:
@@ -331,7 +331,7 @@ class ToolServer:
                 return created(handle, self._tasks, modern=False)
             return await self._parking.talk(request, work, self._who(request))
         except UnknownToolError:
-            if not found:
+            if not is_search:
                 raise
             return refusal(Code.UNKNOWN_TOOL, f"there is no tool {name[:100]}", f"Find its name with {SEARCH}.")
 
@@ -387,15 +387,15 @@ class ToolServer:
         outcome = await self._calls.make(asker, tool, args, progress=progress)
         progress.end()
         if outcome.code == Code.UNKNOWN_TOOL.name:
-            why = {"code": outcome.code, "reason": outcome.reason, "remedy": outcome.remedy}
-            raise UnknownToolError(code=INVALID_PARAMS, message=f"Unknown tool: {name[:100]}", data=why)
-        told = outcome.detail.get(MCP_ERROR) if isinstance(outcome.detail, dict) else None
-        if isinstance(told, dict):
-            raise MCPError(code=told["code"], message=told["message"], data=told.get("data"))
+            reason = {"code": outcome.code, "reason": outcome.reason, "remedy": outcome.remedy}
+            raise UnknownToolError(code=INVALID_PARAMS, message=f"Unknown tool: {name[:100]}", data=reason)
+        peer_error = outcome.detail.get(MCP_ERROR) if isinstance(outcome.detail, dict) else None
+        if isinstance(peer_error, dict):
+            raise MCPError(code=peer_error["code"], message=peer_error["message"], data=peer_error.get("data"))
         known = known or await self._service.tools.known(tool)
-        given = peer.results.get(outcome.invocation_id)
+        result = peer.results.get(outcome.invocation_id)
         streams, confirm = self._service.streams, self._confirm
-        return await reply_of(outcome, streams, known, confirm, waiting=terms.waiting, given=given)
+        return await reply_of(outcome, streams, known, confirm, waiting=terms.waiting, given=result)
 
     # --- who
 

@@ -70,9 +70,13 @@ class OnlyClient:
         params = message.get("params") if isinstance(message, dict) and "id" in message else None
         if isinstance(params, dict):
             meta = params.get("_meta")
-            given = params.get("capabilities") if message.get("method") == "initialize" else None
-            given = meta.get(CLIENT_CAPABILITIES_META_KEY) if given is None and isinstance(meta, dict) else given
-            self._declared = given if isinstance(given, dict) else None
+            capabilities = params.get("capabilities") if message.get("method") == "initialize" else None
+            capabilities = (
+                meta.get(CLIENT_CAPABILITIES_META_KEY)
+                if capabilities is None and isinstance(meta, dict)
+                else capabilities
+            )
+            self._declared = capabilities if isinstance(capabilities, dict) else None
             self._spoke.set()
 
     def left(self) -> None:
@@ -274,10 +278,10 @@ class LineWire(asyncio.Protocol):
 
     async def refuse(self, why: str) -> None:
         """Answer with an error what the client asks, up to its first request."""
-        asked = asyncio.Event()
+        event = asyncio.Event()
 
         async def on_request(_context: Inbound, _method: str, _params: Mapping[str, Any] | None) -> dict[str, Any]:
-            asked.set()
+            event.set()
             raise MCPError(code=INTERNAL_ERROR, message=why)
 
         async def on_notify(_context: Inbound, _method: str, _params: Mapping[str, Any] | None) -> None:
@@ -286,7 +290,7 @@ class LineWire(asyncio.Protocol):
         self.dispatcher.start(on_request, on_notify)
         with suppress(TimeoutError, ClientGoneError):
             async with asyncio.timeout(LAST_WORDS_S):
-                await self.while_there(asked.wait())
+                await self.while_there(event.wait())
         self.dispatcher.finish(why, LAST_WORDS_S)
         await self.dispatcher.closed()
 

@@ -140,11 +140,11 @@ class TaskHandles:
 
     async def changes(self, handle: TaskHandle) -> AsyncIterator[dict[str, Any]]:
         """A task as it is now, and each time it changed, up to its end (2026-07-28)."""
-        told: dict[str, Any] = {}
+        states: dict[str, Any] = {}
         while handle.status not in ENDED:
             change, seen = handle.parked.change, self._detailed(handle)
-            if seen != told:
-                told = seen
+            if seen != states:
+                states = seen
                 yield seen
             else:
                 await change.wait()

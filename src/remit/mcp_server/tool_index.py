@@ -53,8 +53,8 @@ def _texts(definition: dict[str, Any]) -> tuple[str, str, str]:
     """The texts of a definition that are searched: name, description, parameters."""
     text = " ".join(str(definition[key]) for key in ("title", "description") if definition.get(key))
     properties = definition["inputSchema"].get("properties")
-    said: list[str] = []
+    texts: list[str] = []
     for name, schema in properties.items() if isinstance(properties, dict) else ():
         about = schema.get("description") if isinstance(schema, dict) else None
-        said += [name, about] if isinstance(about, str) else [name]
-    return str(definition["name"]), text, " ".join(said)
+        texts += [name, about] if isinstance(about, str) else [name]
+    return str(definition["name"]), text, " ".join(texts)

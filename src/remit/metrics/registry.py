@@ -49,8 +49,8 @@ class Registry:
         if not all(_NAME.fullmatch(name) for name in (metric.name, *metric.labels)):
             msg = f"{metric.name}: names of metrics and labels are lower-case letters, digits and underscores"
             raise ValueError(msg)
-        found = self._metrics.setdefault(metric.name, metric)
-        if type(found) is not type(metric) or found.labels != metric.labels:
-            msg = f"{metric.name} is already a {found.kind} with the labels {', '.join(found.labels) or 'none'}"
+        known = self._metrics.setdefault(metric.name, metric)
+        if type(known) is not type(metric) or known.labels != metric.labels:
+            msg = f"{metric.name} is already a {known.kind} with the labels {', '.join(known.labels) or 'none'}"
             raise ValueError(msg)
-        return found
+        return known

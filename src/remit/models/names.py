@@ -92,6 +92,6 @@ def parse(text: str) -> ModelName:
     url, _, model = rest.partition("#")
     parts = urlsplit(url)
     if parts.scheme not in {"http", "https"} or not parts.hostname or parts.username is not None or not model:
-        why = f"{text!r} does not name a server and its model"
-        raise UsageError(why, remedy="Write openai-compatible:http://host:port/v1#MODEL, without a password in it.")
+        reason = f"{text!r} does not name a server and its model"
+        raise UsageError(reason, remedy="Write openai-compatible:http://host:port/v1#MODEL, without a password in it.")
     return ModelName(provider=known, model=model, url=url.rstrip("/"))

@@ -130,9 +130,9 @@ def _today(schema: Any, keys: re.Pattern[str] | None) -> Schema:
     today: Schema = {}
     for word, value in schema.items():
         if word in _BY_NAME and isinstance(value, dict):
-            today[word] = {name: _today(one, keys) for name, one in value.items()}
+            today[word] = {name: _today(entry, keys) for name, entry in value.items()}
         elif word in _LISTS and isinstance(value, list):
-            today[word] = [_today(one, keys) for one in value]
+            today[word] = [_today(entry, keys) for entry in value]
         elif word in _INNER and isinstance(value, dict):
             today[word] = _today(value, keys)
         else:
@@ -163,7 +163,7 @@ def _tuples(schema: Schema, keys: re.Pattern[str] | None) -> None:
     """Turn the items of a tuple, and items that are a boolean, into the words of today."""
     items = schema.get("items")
     if isinstance(items, list):
-        schema["prefixItems"] = [_today(one, keys) for one in items]
+        schema["prefixItems"] = [_today(item, keys) for item in items]
         more = schema.pop("additionalItems", True)
         schema["items"] = _today(more, keys)
     elif isinstance(items, bool):
@@ -218,8 +218,8 @@ def _parts(schema: Any, root: Schema, depth: int) -> _Parts:
     if not isinstance(schema, dict):
         return parts
     properties, required = schema.get("properties"), schema.get("required")
-    for name, one in (properties if isinstance(properties, dict) else {}).items():
-        parts.properties.setdefault(name, []).append(one)
+    for name, entry in (properties if isinstance(properties, dict) else {}).items():
+        parts.properties.setdefault(name, []).append(entry)
     _add(parts.required, required if isinstance(required, list) else [])
     reference = schema.get("$ref")
     every = [_resolved(root, reference)] if isinstance(reference, str) else []
@@ -233,7 +233,10 @@ def _parts(schema: Any, root: Schema, depth: int) -> _Parts:
             options = [_parts(branch, root, depth + 1) for branch in schema[word]]
             for option in options:
                 _merge(parts.properties, option.properties)
-            _add(parts.required, [name for name in options[0].required if all(name in one.required for one in options)])
+            _add(
+                parts.required,
+                [name for name in options[0].required if all(name in entry.required for entry in options)],
+            )
     return parts
 
 
@@ -248,7 +251,7 @@ def _add(names: list[str], more: list[str]) -> None:
 def _merge(properties: dict[str, list[Any]], more: dict[str, list[Any]]) -> None:
     for name, variants in more.items():
         known = properties.setdefault(name, [])
-        known += [one for one in variants if one not in known]
+        known += [variant for variant in variants if variant not in known]
 
 
 def _words(root: Schema, branches: list[Any]) -> str:
@@ -266,7 +269,7 @@ def _set(root: Schema, branch: Any) -> str:
 
 def _fixed(variants: list[Any]) -> str:
     """The one value that a property has in a branch; empty if it may have others."""
-    fixed = [one["const"] for one in variants if isinstance(one, dict) and "const" in one]
+    fixed = [variant["const"] for variant in variants if isinstance(variant, dict) and "const" in variant]
     return f"={json.dumps(fixed[0])}" if fixed else ""
 
 
@@ -275,24 +278,24 @@ def _references(value: Any) -> Iterator[str]:
         reference = value.get("$ref")
         if isinstance(reference, str):
             yield reference
-        for one in value.values():
-            yield from _references(one)
+        for entry in value.values():
+            yield from _references(entry)
     elif isinstance(value, list):
-        for one in value:
-            yield from _references(one)
+        for entry in value:
+            yield from _references(entry)
 
 
 def _resolved(root: Schema, reference: str) -> Any:
     """The schema that a local reference names (RFC 6901). Raises _UnfitError if there is none any more."""
-    found: Any = root
+    node: Any = root
     if reference != "#" and not reference.startswith("#/"):
         raise _UnfitError(f"its reference {reference} names no place in it")
     for part in reference[2:].split("/") if reference != "#" else ():
         key = part.replace("~1", "/").replace("~0", "~")
-        if isinstance(found, list) and key.isdigit() and int(key) < len(found):
-            found = found[int(key)]
-        elif isinstance(found, dict) and key in found:
-            found = found[key]
+        if isinstance(node, list) and key.isdigit() and int(key) < len(node):
+            node = node[int(key)]
+        elif isinstance(node, dict) and key in node:
+            node = node[key]
         else:
             raise _UnfitError(f"its reference {reference} points into a union at its root")
-    return found
+    return node

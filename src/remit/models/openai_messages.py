@@ -20,7 +20,10 @@ def to_openai(messages: list[Message]) -> list[dict[str, Any]]:
     for message in messages:
         if message.role == "tool":
             results = [block for block in message.blocks if isinstance(block, ToolResult)]
-            found += [{"role": "tool", "tool_call_id": ids.get(one.id, one.id), "content": one.text} for one in results]
+            found += [
+                {"role": "tool", "tool_call_id": ids.get(result.id, result.id), "content": result.text}
+                for result in results
+            ]
             continue
         item: dict[str, Any] = {"role": message.role, "content": message.text}
         refusal = "".join(block.text for block in message.blocks if isinstance(block, Refusal))
@@ -73,10 +76,10 @@ def _message(item: Any, place: int, names: dict[str, ToolCall]) -> Message:
             blocks: list[Block] = [Text(text)] if text else []
             if item.get("refusal"):
                 blocks.append(Refusal(_text(item["refusal"])))
-            for number, one in enumerate(item.get("tool_calls") or ()):
-                function = one["function"]
-                call = ToolCall(f"m{place}-{number}", function["name"], function["arguments"], one["id"])
-                names[one["id"]] = call
+            for number, tool_call in enumerate(item.get("tool_calls") or ()):
+                function = tool_call["function"]
+                call = ToolCall(f"m{place}-{number}", function["name"], function["arguments"], tool_call["id"])
+                names[tool_call["id"]] = call
                 blocks.append(call)
             return Message("assistant", tuple(blocks), "imported/openai")
         case _:

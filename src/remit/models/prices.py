@@ -64,7 +64,9 @@ class Prices:
         provider = _KNOWN.get(name.provider)
         if provider is None:
             return None
-        return next((cost for one in (model, name.model) if (cost := _packaged(provider, one, usage, at))), None)
+        return next(
+            (cost for candidate in (model, name.model) if (cost := _packaged(provider, candidate, usage, at))), None
+        )
 
 
 def _amount(price: Price, usage: Usage) -> float:
@@ -90,10 +92,10 @@ def _packaged(provider: str, model: str, usage: Usage, at: int) -> Cost | None:
     )
     try:
         moment = datetime.fromtimestamp(at / SECOND, UTC)
-        found = calc_price(counted, model, provider_id=provider, genai_request_timestamp=moment)
+        calculation = calc_price(counted, model, provider_id=provider, genai_request_timestamp=moment)
     except LookupError:
         return None
-    return Cost(float(found.total_price), _table())
+    return Cost(float(calculation.total_price), _table())
 
 
 @lru_cache(maxsize=1)

@@ -57,10 +57,10 @@ class Models:
 
     def get(self, name: str) -> Model:
         """The model of a name. Raises UsageError if it is unknown, or its key is missing."""
-        found = self._models.get(name)
-        if found is None:
-            found = self._models[name] = self._made(parse(name))
-        return found
+        model = self._models.get(name)
+        if model is None:
+            model = self._models[name] = self._made(parse(name))
+        return model
 
     @property
     def opened(self) -> tuple[str, ...]:
@@ -84,8 +84,8 @@ class Models:
         try:
             from remit.models.remote import RemoteModel, http_client  # noqa: PLC0415 - the extra "models"
         except ModuleNotFoundError as error:
-            why = f"{name} needs the package {error.name}"
-            raise UsageError(why, remedy="Install Remit with its extra: pip install 'remit[models]'.") from error
+            reason = f"{name} needs the package {error.name}"
+            raise UsageError(reason, remedy="Install Remit with its extra: pip install 'remit[models]'.") from error
         key = self._key(name)
         if self._client is None:
             self._client = http_client(self._endpoints.patience_s)
@@ -96,7 +96,7 @@ class Models:
 
     def _key(self, name: ModelName) -> str:
         names = KEYS.get(name.provider, ())
-        key = next((self._environ[one] for one in names if self._environ.get(one)), "")
+        key = next((self._environ[variable] for variable in names if self._environ.get(variable)), "")
         if not key and name.provider in _NEEDS_KEY:
             raise UsageError(f"{name} needs an API key", remedy=f"Set {' or '.join(names)} in the environment.")
         return key

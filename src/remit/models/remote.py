@@ -144,14 +144,14 @@ class RemoteModel:
                 request_id = next((response.headers[name] for name in _REQUEST_IDS if name in response.headers), "")
                 await self._reduce(response, reducer, watcher)
         first_us, duration_us = watcher.times()
-        found = reducer.reply()
+        reply = reducer.reply()
         answer = msgspec.structs.replace(
-            found,
-            message=offers_of(sending.ask, self._wire.dialect).decoded(found.message),
+            reply,
+            message=offers_of(sending.ask, self._wire.dialect).decoded(reply.message),
             request_id=request_id,
             first_us=first_us,
             duration_us=duration_us,
-            model=found.model or self._name.model,
+            model=reply.model or self._name.model,
         )
         return answer.checked()
 
@@ -186,10 +186,10 @@ async def _events(response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
         if size > MAX_REPLY_BYTES:
             raise Server(f"the answer is longer than {MAX_REPLY_BYTES} bytes")
         try:
-            found = events.feed(chunk)
+            decoded = events.feed(chunk)
         except LineTooLongError as error:
             raise Server(str(error)) from error
-        for event in found:
+        for event in decoded:
             if event.data:
                 yield event.data
 

@@ -117,8 +117,10 @@ class ScriptedModel:
             watch(Delta("call", arguments))
             name = call.tool.replace(".", "__")
             blocks.append(ToolCall(f"{ask.id}-{number}", name, arguments, f"call_{number}"))
-        said = len(step.say) + sum(len(block.arguments) for block in blocks if isinstance(block, ToolCall))
-        usage = Usage(input=ask.thread.size // _CHARACTERS_PER_TOKEN + 1, output=said // _CHARACTERS_PER_TOKEN + 1)
+        characters = len(step.say) + sum(len(block.arguments) for block in blocks if isinstance(block, ToolCall))
+        usage = Usage(
+            input=ask.thread.size // _CHARACTERS_PER_TOKEN + 1, output=characters // _CHARACTERS_PER_TOKEN + 1
+        )
         reply = Reply(
             message=Message("assistant", tuple(blocks), self._name.producer),
             stop="tools" if step.call else "answer",
@@ -135,8 +137,8 @@ def load(name: ModelName, folder: Path) -> ScriptedModel:
     path = folder / name.model
     try:
         with path.open("rb") as file:
-            found = yaml.safe_load(file.read(_MAX_BYTES))
-        return ScriptedModel(name, msgspec.convert(found, tuple[Step, ...]))
+            document = yaml.safe_load(file.read(_MAX_BYTES))
+        return ScriptedModel(name, msgspec.convert(document, tuple[Step, ...]))
     except OSError as error:
         raise UsageError(f"the script {path} cannot be read: {error.strerror}", remedy="Name another file.") from error
     except (yaml.YAMLError, msgspec.ValidationError, UnicodeDecodeError, RecursionError) as error:
@@ -156,5 +158,5 @@ def _newest(ask: Ask) -> str:
     message = ask.thread.message
     if message is None:
         return ""
-    found = [block.text for block in message.blocks if isinstance(block, ToolResult)]
-    return message.text + "\n".join(found)
+    texts = [block.text for block in message.blocks if isinstance(block, ToolResult)]
+    return message.text + "\n".join(texts)

@@ -64,7 +64,7 @@ class _Counts:
         )
         self._left["properties"] -= len(names)
         self._left["values"] -= len(values)
-        self._left["characters"] -= sum(len(one) for one in (*names, *values) if isinstance(one, str))
+        self._left["characters"] -= sum(len(text) for text in (*names, *values) if isinstance(text, str))
         if min(self._left.values()) < 0:
             raise _InexpressibleError
 
@@ -91,7 +91,7 @@ def without_nulls(value: Any, schema: Any) -> Any:
         return value
     branches = schema.get("anyOf")
     if isinstance(branches, list):
-        branch = next((one for one in branches if _answers(value, one)), None)
+        branch = next((candidate for candidate in branches if _answers(value, candidate)), None)
         value = value if branch is None else without_nulls(value, branch)
     if isinstance(value, list):
         items = schema.get("items")
@@ -113,17 +113,19 @@ def _strict(schema: Any, levels: int, counts: _Counts) -> Schema:
     if not isinstance(schema, dict) or levels == 0:
         raise _InexpressibleError
     strict = {name: value for name, value in schema.items() if name != KEYWORD}
-    if not all(kept(strict) for kept in LIMITS.values()):
+    if not all(holds(strict) for holds in LIMITS.values()):
         raise _InexpressibleError
     counts.take(strict)
     if "anyOf" in strict:
-        strict["anyOf"] = [_strict(one, levels - 1, counts) for one in strict["anyOf"]]
+        strict["anyOf"] = [_strict(branch, levels - 1, counts) for branch in strict["anyOf"]]
     if "array" in types(strict):
         strict["items"] = _strict(strict["items"], levels - 1, counts)
     if "object" in types(strict):
         required = _required(strict)
-        inner = {name: _strict(one, levels - 1, counts) for name, one in _properties(strict).items()}
-        strict["properties"] = {name: one if name in required else _or_null(one) for name, one in inner.items()}
+        inner = {name: _strict(branch, levels - 1, counts) for name, branch in _properties(strict).items()}
+        strict["properties"] = {
+            name: branch if name in required else _or_null(branch) for name, branch in inner.items()
+        }
         strict |= {"required": list(inner), "additionalProperties": False}
     return strict
 
@@ -135,13 +137,13 @@ def _allowed(schema: Schema) -> frozenset[str]:
 
 
 def _properties(schema: Schema) -> Schema:
-    found = schema.get("properties")
-    return found if isinstance(found, dict) else {}
+    properties = schema.get("properties")
+    return properties if isinstance(properties, dict) else {}
 
 
 def _required(schema: Schema) -> list[Any]:
-    found = schema.get("required")
-    return found if isinstance(found, list) else []
+    required = schema.get("required")
+    return required if isinstance(required, list) else []
 
 
 def _named(schema: Schema) -> bool:
@@ -150,7 +152,11 @@ def _named(schema: Schema) -> bool:
 
 
 def _distinct(branches: Any) -> bool:
-    firsts = [next(iter(_properties(one)), "") for one in branches if isinstance(one, dict) and "object" in types(one)]
+    firsts = [
+        next(iter(_properties(branch)), "")
+        for branch in branches
+        if isinstance(branch, dict) and "object" in types(branch)
+    ]
     return len(firsts) == len(set(firsts))
 
 
@@ -184,7 +190,7 @@ def _answers(value: Any, schema: Any) -> bool:
     if not isinstance(schema, dict) or not _is_among(value, schema):
         return False
     if "anyOf" in schema:
-        return any(_answers(value, one) for one in schema["anyOf"])
+        return any(_answers(value, branch) for branch in schema["anyOf"])
     if isinstance(value, list):
         return all(_answers(item, schema.get("items", {})) for item in value)
     if not isinstance(value, dict):

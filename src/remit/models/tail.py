@@ -47,9 +47,9 @@ class _Tail:
 
     def since(self, offset: int) -> list[Piece]:
         """The pieces from an offset on: looked for from the end, as a watcher wants the newest."""
-        found = [*takewhile(lambda one: one.offset >= offset, reversed(self.pieces))]
-        found.reverse()
-        return found
+        pieces = [*takewhile(lambda one: one.offset >= offset, reversed(self.pieces))]
+        pieces.reverse()
+        return pieces
 
 
 class Tails:

@@ -169,9 +169,9 @@ def to_summarise(thread: Thread) -> tuple[Thread, list[Message]] | None:
     starts = turns_of(thread)
     if len(starts) <= KEPT_TURNS:
         return None
-    kept = starts[-KEPT_TURNS]
+    start = starts[-KEPT_TURNS]
     messages = thread.messages()
-    return EMPTY.add(*messages[:kept], user(BRIEF)), messages[kept:]
+    return EMPTY.add(*messages[:start], user(BRIEF)), messages[start:]
 
 
 def summarised(thread: Thread, kept: list[Message], summary: str) -> Thread:

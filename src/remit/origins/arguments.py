@@ -65,9 +65,9 @@ def addresses_of(tool: ToolMeta, args: dict[str, Any]) -> list[Argument]:
     """The arguments that a tool's schema itself calls URLs: to read one tells its owner what stands in it."""
     properties = (tool.input_schema or {}).get("properties")
     tables = properties if isinstance(properties, dict) else {}
-    named = [name for name, one in tables.items() if isinstance(one, dict) and one.get(KEYWORD) == "url"]
-    given = {name: args[name] for name in named if name in args}
-    return authority_of(tool, given) if given else []
+    named = [name for name, entry in tables.items() if isinstance(entry, dict) and entry.get(KEYWORD) == "url"]
+    values = {name: args[name] for name in named if name in args}
+    return authority_of(tool, values) if values else []
 
 
 def carried_by(tool: ToolMeta, args: dict[str, Any]) -> Iterator[Argument]:
@@ -100,7 +100,7 @@ class _Walk:
                 yield Argument(place, shape, name)
             elif self._every and path and not any(name in (schema.get("properties") or ()) for schema in schemas):
                 yield from self._rest(name, place)
-            below = self.resolved([one for schema in schemas for one in _property(schema, name)])
+            below = self.resolved([inner for schema in schemas for inner in _property(schema, name)])
             named: Role | None = "content" if isinstance(item, int) and is_count(name) else role_of_name(name)
             role = self._role(below, named) or (above if shape is None else None)
             yield from self._value(item, below, role, place)
@@ -110,7 +110,7 @@ class _Walk:
             yield from self.table(value, schemas, role, path)
         elif isinstance(value, list):
             for index, item in enumerate(value):
-                below = self.resolved([one for schema in schemas for one in _item(schema, index)])
+                below = self.resolved([inner for schema in schemas for inner in _item(schema, index)])
                 yield from self._value(item, below, self._role(below, None) or role, path)
         elif isinstance(value, str):
             if value and not self._listed(value, schemas):
@@ -161,8 +161,8 @@ class _Walk:
 
     def _said(self, schemas: list[JsonSchema]) -> Role | None:
         """Return what the keyword says; of several the one that is authority."""
-        said = [schema.get(KEYWORD) for schema in schemas]
-        known: list[Role] = [role for role in ROLES if role in said]
+        roles = [schema.get(KEYWORD) for schema in schemas]
+        known: list[Role] = [role for role in ROLES if role in roles]
         if self._foreign and "content" in known:
             known.remove("content")
         return known[0] if known else None  # content is the last of them
@@ -175,18 +175,18 @@ class _Walk:
 
     def resolved(self, schemas: list[Any]) -> list[JsonSchema]:
         """The schemas, and all that they refer to or are made of."""
-        found: list[JsonSchema] = []
+        schemas_seen: list[JsonSchema] = []
         rest = [schema for schema in schemas if isinstance(schema, dict)]
-        while rest and len(found) < _MOST:
+        while rest and len(schemas_seen) < _MOST:
             schema = rest.pop(0)
-            if any(schema is one for one in found):
+            if any(schema is inner for inner in schemas_seen):
                 continue
-            found.append(schema)
-            parts = [one for key in _BRANCHES for one in schema.get(key) or ()]
+            schemas_seen.append(schema)
+            parts = [inner for key in _BRANCHES for inner in schema.get(key) or ()]
             parts += [schema[key] for key in _CONDITIONS if key in schema]
             parts += [self._target(schema["$ref"])] if isinstance(schema.get("$ref"), str) else []
-            rest += [one for one in parts if isinstance(one, dict)]
-        return found
+            rest += [inner for inner in parts if isinstance(inner, dict)]
+        return schemas_seen
 
     def _target(self, reference: str) -> Any:
         """Return what a reference within the schema means; None if it leads elsewhere."""
@@ -209,7 +209,7 @@ class _Carry(_Walk):
             place = f"{path}.{name}" if path else name
             if not any(name in (schema.get("properties") or ()) for schema in schemas):
                 yield Argument(place, "content", name)
-            below = self.resolved([one for schema in schemas for one in _property(schema, name)])
+            below = self.resolved([inner for schema in schemas for inner in _property(schema, name)])
             if self._foreign or not any(
                 _written(schema["default"]) == _written(item) for schema in below if "default" in schema
             ):
@@ -222,7 +222,7 @@ class _Carry(_Walk):
             if len({_written(item) for item in value}) < len(value) or any(isinstance(item, list) for item in value):
                 yield Argument(path, "content", _written(value))
             for index, item in enumerate(value):
-                below = self.resolved([one for schema in schemas for one in _item(schema, index)])
+                below = self.resolved([inner for schema in schemas for inner in _item(schema, index)])
                 yield from self._value(item, below, role, path)
         elif isinstance(value, str) and value:
             yield Argument(path, role if role in {"path", "url"} else "content", value)

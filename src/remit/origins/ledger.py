@@ -57,8 +57,8 @@ class Ledger:
 
     def trust(self, text: str, source: Source, *, is_json: bool = False) -> None:
         """Take a text that a person, the settings or a trusted tool gave."""
-        given = folded(strict(source.given, is_json=True))
-        self._sources.append(source._replace(given=given))
+        input_text = folded(strict(source.given, is_json=True))
+        self._sources.append(source._replace(given=input_text))
         self._trusted.add(strict(text, is_json=is_json), len(self._sources) - 1)
 
     def distrust(self, text: str, source: Source) -> None:
@@ -87,10 +87,12 @@ class Ledger:
         """
         if self.trusts(argument) or self._lists(argument, family):
             return None
-        found = UntrustedArgument(path=argument.path, role=argument.role, value=argument.value[:_VALUE], seen="nowhere")
+        argument_found = UntrustedArgument(
+            path=argument.path, role=argument.role, value=argument.value[:_VALUE], seen="nowhere"
+        )
         missing = [piece for piece in parts(argument) if not self._holds(piece)]
         hit = self._seen(whole(argument)) or self._seen(sorted(missing, key=lambda piece: -len(piece.text)))
-        return self._shown(found, hit) if hit is not None else found
+        return self._shown(argument_found, hit) if hit is not None else argument_found
 
     def _holds(self, needle: Needle) -> bool:
         """Return whether a trusted text holds it that does not merely repeat what the model said."""
@@ -233,10 +235,10 @@ def parts(argument: Argument) -> list[Needle]:
 
 
 def _of_url(value: str) -> list[Needle]:
-    found = _URL.fullmatch(value)
-    if found is None:  # another scheme, or a user before the host
+    match = _URL.fullmatch(value)
+    if match is None:  # another scheme, or a user before the host
         return []
-    host, rest = found[1], found[2]
+    host, rest = match[1], match[2]
     pieces = [piece for piece in _PIECES.split(rest) if piece]
     if ".." in pieces:
         return []

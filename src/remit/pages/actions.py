@@ -150,7 +150,7 @@ async def kept_of_step(asked: PageRequest) -> File:
 
 def wanted(questions: list[ConfirmationView], step: str) -> Any:
     """Return what a step that asks would be given: its job has not recorded that yet. None for any other step."""
-    return next((one.args for one in questions if one.step == step and one.tool), None)
+    return next((question.args for question in questions if question.step == step and question.tool), None)
 
 
 def _saved(value: Any) -> bytes:
@@ -189,13 +189,13 @@ def json_value(text: str, what: str) -> Any:
 
 def json_object(text: str, what: str) -> dict[str, Any]:
     """Names and values; nothing stands for none. Raises UsageError."""
-    found = json_value(text, what)
-    if found is None:
+    value = json_value(text, what)
+    if value is None:
         return {}
-    if not isinstance(found, dict):
+    if not isinstance(value, dict):
         remedy = 'Write {"name": value}.'
         raise UsageError(f"{what} must be a JSON object.", code=Code.INVALID_INPUT, remedy=remedy)
-    return found
+    return value
 
 
 def label_conditions(text: str) -> Conditions:

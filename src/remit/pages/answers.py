@@ -85,9 +85,11 @@ async def review(asked: PageRequest) -> Review:
     """The questions that were selected, each with everything that an answer is bound to."""
     form: Selection = asked.form
     pending = await _answerable(asked)
-    wanted = {one.confirmation for one in form.of(pending) if group_of(one) in form.whole} | set(form.pick)
-    found = [one for one in pending if one.confirmation in wanted]
-    return _review(form, form.decision, found, lost=len(wanted) - len(found))
+    wanted = {question.confirmation for question in form.of(pending) if group_of(question) in form.whole} | set(
+        form.pick
+    )
+    questions = [question for question in pending if question.confirmation in wanted]
+    return _review(form, form.decision, questions, lost=len(wanted) - len(questions))
 
 
 async def answer(decision: Decision, asked: PageRequest) -> Review | Done:
@@ -98,9 +100,9 @@ async def answer(decision: Decision, asked: PageRequest) -> Review | Done:
         raise UsageError("The form names no question, or too many.", code=Code.INVALID_INPUT)
     if len(digests) > TYPED and form.number.strip() != str(len(digests)):
         names = {name for name, _ in digests}
-        found = [one for one in await _answerable(asked) if one.confirmation in names]
-        wrong = f"Type the number of questions: {len(found)}."
-        return _review(form, decision, found, lost=len(names) - len(found), wrong=wrong)
+        questions = [question for question in await _answerable(asked) if question.confirmation in names]
+        wrong = f"Type the number of questions: {len(questions)}."
+        return _review(form, decision, questions, lost=len(names) - len(questions), wrong=wrong)
     confirmations = asked.service.confirmations
     for name, _ in digests:
         await check_reach(asked.service, asked.access, {"confirmation": name})
@@ -113,8 +115,10 @@ async def answer(decision: Decision, asked: PageRequest) -> Review | Done:
         reason=form.reason,
         proof="token" if asked.access.principal else "",
     )
-    outcomes = [Outcome(question=before[name], answered=one) for (name, _), one in zip(digests, answers, strict=True)]
-    done = sum(not one.code for one in answers)
+    outcomes = [
+        Outcome(question=before[name], answered=question) for (name, _), question in zip(digests, answers, strict=True)
+    ]
+    done = sum(not question.code for question in answers)
     return Done(
         title=f"{decision.capitalize()}: {done} of {len(answers)} questions",
         filter=form,
@@ -125,7 +129,7 @@ async def answer(decision: Decision, asked: PageRequest) -> Review | Done:
 
 async def _answerable(asked: PageRequest) -> list[ConfirmationView]:
     pending = await asked.service.confirmations.pending()
-    return [one for one in pending if not hindrance(one, asked.access)]
+    return [question for question in pending if not hindrance(question, asked.access)]
 
 
 def _review(
@@ -138,8 +142,12 @@ def _review(
         decision=decision,
         filter=chosen,
         calls=tuple(
-            Call(question=one, args=written(one.args), defaults=written(one.defaults) if one.defaults else "")
-            for one in shown
+            Call(
+                question=confirmation,
+                args=written(confirmation.args),
+                defaults=written(confirmation.defaults) if confirmation.defaults else "",
+            )
+            for confirmation in shown
         ),
         lost=lost,
         more=len(questions) > MOST,

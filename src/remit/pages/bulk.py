@@ -99,13 +99,13 @@ async def preview(asked: PageRequest) -> Preview:
 async def carry_out(action: Action, asked: PageRequest) -> Preview | Done:
     """Do it to the jobs that were shown; if there are others by now, show those instead."""
     form: Form = asked.form
-    found, _ = await _found(asked, action, form)
-    if form.seen != _seen(action, found):
+    jobs, _ = await _found(asked, action, form)
+    if form.seen != _seen(action, jobs):
         changed = "Other jobs match by now. Look at them, and confirm again."
         return await _preview(asked, action, form, wrong=changed, status=Code.CONFIRMATION_MISMATCH.http)
-    if len(found) > TYPED and form.number.strip() != str(len(found)):
-        return await _preview(asked, action, form, wrong=f"Type the number of jobs: {len(found)}.", status=400)
-    outcomes = [await _one(asked, action, row, form.reason) for row in found]
+    if len(jobs) > TYPED and form.number.strip() != str(len(jobs)):
+        return await _preview(asked, action, form, wrong=f"Type the number of jobs: {len(jobs)}.", status=400)
+    outcomes = [await _one(asked, action, row, form.reason) for row in jobs]
     done = sum(not outcome.code for outcome in outcomes)
     return Done(
         title=f"{action.capitalize()}: {done} of {len(outcomes)} jobs",
@@ -117,18 +117,18 @@ async def carry_out(action: Action, asked: PageRequest) -> Preview | Done:
 
 
 async def _preview(asked: PageRequest, action: Action, query: Filter, *, wrong: str = "", status: int = 200) -> Preview:
-    found, more = await _found(asked, action, query)
+    jobs, more = await _found(asked, action, query)
     return Preview(
-        title=f"{action.capitalize()} {len(found)} {'job' if len(found) == 1 else 'jobs'}",
+        title=f"{action.capitalize()} {len(jobs)} {'job' if len(jobs) == 1 else 'jobs'}",
         status=status,
         action=action,
         filter=query,
         kept=_kept(query),
-        number=len(found),
+        number=len(jobs),
         more=more,
-        examples=tuple(line_of(row, asked.now) for row in found[:_EXAMPLES]),
-        seen=_seen(action, found),
-        typed=len(found) > TYPED,
+        examples=tuple(line_of(row, asked.now) for row in jobs[:_EXAMPLES]),
+        seen=_seen(action, jobs),
+        typed=len(jobs) > TYPED,
         able=asked.access.allows(_SCOPES[action]),
         wrong=wrong,
     )
@@ -139,8 +139,8 @@ async def _found(asked: PageRequest, action: Action, query: Filter) -> tuple[lis
     states = tuple(state for state in _STATES[action] if not query.state or state in query.state)
     if not states:
         return [], False
-    found = await matching(asked, query, MOST, states)
-    return found.rows, found.next is not None
+    matches = await matching(asked, query, MOST, states)
+    return matches.rows, matches.next is not None
 
 
 def _seen(action: Action, rows: list[JobRow]) -> str:

@@ -82,20 +82,20 @@ def first_hour(now: int) -> int:
 def by_hour(tallies: Iterable[Tally], since: int) -> Chart:
     """Return how many jobs began in each hour, and how they stand."""
     counted: list[dict[str, int]] = [{} for _ in range(HOURS)]
-    for one in tallies:
-        if one.stretch < HOURS:
-            counts, sort = counted[one.stretch], one.state if one.state in SORTS else "open"
-            counts[sort] = counts.get(sort, 0) + one.number
+    for tally in tallies:
+        if tally.stretch < HOURS:
+            counts, sort = counted[tally.stretch], tally.state if tally.state in SORTS else "open"
+            counts[sort] = counts.get(sort, 0) + tally.number
     return _chart(counted, [(since + hour * HOUR, "") for hour in range(HOURS)])
 
 
 def by_length(tallies: Iterable[Tally]) -> Chart:
     """Return how long the jobs took that have ended."""
     counted: list[dict[str, int]] = [{} for _ in _WORDS]
-    for one in tallies:
-        if one.took is not None and one.state in SORTS:
-            counts = counted[one.took]
-            counts[one.state] = counts.get(one.state, 0) + one.number
+    for tally in tallies:
+        if tally.took is not None and tally.state in SORTS:
+            counts = counted[tally.took]
+            counts[tally.state] = counts.get(tally.state, 0) + tally.number
     return _chart(counted, [(0, words) for words in _WORDS])
 
 
@@ -118,11 +118,11 @@ def _chart(counted: list[dict[str, int]], names: list[tuple[int, str]]) -> Chart
 
 
 def _pieces(counts: Mapping[str, int], most: int) -> tuple[Piece, ...]:
-    found, below = [], 0
+    pieces, below = [], 0
     for sort in SORTS:
         number = counts.get(sort, 0)
         if number:
             top = HEIGHT * (most - below - number) / most
-            found.append(Piece(sort, number, round(top, 2), round(HEIGHT * number / most, 2)))
+            pieces.append(Piece(sort, number, round(top, 2), round(HEIGHT * number / most, 2)))
             below += number
-    return tuple(found)
+    return tuple(pieces)

@@ -205,14 +205,14 @@ class _Words:
 @contextmanager
 def _tools(service: Service) -> Iterator[Changed]:
     """News of whole streams, and of the tools."""
-    told = asyncio.Event()
+    event = asyncio.Event()
 
     async def changed(mark: int) -> int:
-        reached, _ = await first(service.streams.heads_changed(mark), told.wait())
-        told.clear()
+        reached, _ = await first(service.streams.heads_changed(mark), event.wait())
+        event.clear()
         return mark if reached is None else reached
 
-    end = service.tools.watch(told.set)
+    end = service.tools.watch(event.set)
     try:
         yield changed
     finally:

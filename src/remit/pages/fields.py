@@ -74,17 +74,17 @@ def args_of(
 
 def _field(name: str, args: Mapping[str, Any], schema: Any, *, required: bool) -> Field:
     shape: Mapping[str, Any] = schema if isinstance(schema, dict) else {}
-    value, given = args.get(name), name in args
+    value, is_given = args.get(name), name in args
     choices: tuple[str, ...] = ("true", "false") if shape.get("type") == "boolean" else ()
-    kind = _kind(shape, value, given=given)
+    kind = _kind(shape, value, given=is_given)
     if kind in {"text", "long"}:
         text = value if isinstance(value, str) else ""
         kind = "long" if len(text) > _LONG or "\n" in text else kind
     else:
-        text = written(value) if given else ""
-    if choices and (not given or text in choices):
+        text = written(value) if is_given else ""
+    if choices and (not is_given or text in choices):
         kind = "choice"
-    elif kind == "text" and (words := _words(shape)) and (not given or text in words):
+    elif kind == "text" and (words := _words(shape)) and (not is_given or text in words):
         kind, choices = "word", words
     about = shape.get("description", "")
     return Field(

@@ -97,22 +97,22 @@ class Inbox(View, frozen=True, kw_only=True):
 async def inbox(asked: PageRequest) -> Inbox:
     """The lists."""
     confirmations, query = asked.service.confirmations, asked.query
-    pending = [one for one in await confirmations.pending() if sees_tool(asked.access, one.tool)]
+    pending = [question for question in await confirmations.pending() if sees_tool(asked.access, question.tool)]
     answered = await confirmations.answered(limit=_ANSWERED)
     shown = query.of(pending)
-    mine = [one for one in shown if not hindrance(one, asked.access)]
-    others = [one for one in shown if hindrance(one, asked.access)]
+    mine = [question for question in shown if not hindrance(question, asked.access)]
+    others = [question for question in shown if hindrance(question, asked.access)]
     return Inbox(
         title="Inbox",
         filter=query,
         mine=grouped(mine),
-        waiting=sum(not hindrance(one, asked.access) for one in pending),
+        waiting=sum(not hindrance(question, asked.access) for question in pending),
         others=tuple(entry for group in grouped(others) for entry in group.entries),
-        answered=tuple(one for one in answered if sees_tool(asked.access, one.tool)),
+        answered=tuple(question for question in answered if sees_tool(asked.access, question.tool)),
         done=await confirmations.view(query.done) if query.done else None,
-        tools=_names(one.tool for one in pending),
-        recipes=_names(one.recipe for one in pending),
-        principals=_names(one.principal for one in pending),
+        tools=_names(question.tool for question in pending),
+        recipes=_names(question.recipe for question in pending),
+        principals=_names(question.principal for question in pending),
     )
 
 
@@ -157,7 +157,7 @@ def hindrance(question: ConfirmationView, access: Access) -> str:
 async def answerable(service: Service, access: Access) -> int:
     """Return how many questions someone can answer."""
     pending = await service.confirmations.pending()
-    return sum(not hindrance(one, access) for one in pending)
+    return sum(not hindrance(question, access) for question in pending)
 
 
 def _names(found: Iterable[str]) -> tuple[str, ...]:

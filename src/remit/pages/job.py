@@ -218,7 +218,7 @@ async def job(asked: PageRequest) -> Job:
     rows = groups(chosen(steps, drifted, query.only, query.find), drifted, query.open)
     start = 0 if len(rows) <= WHOLE else max(0, min(query.from_ - 1, len(rows) - 1))
     shown_now = rows if len(rows) <= WHOLE else rows[start : start + WINDOW]
-    given = given_of(known.input)
+    input_value = given_of(known.input)
     stands, created = standing(known.row, asked.now), story.history.created or JobCreated(kind="recipe", name="")
     retry_of, fork_of = origin_of(story.history.forked)
     return Job(
@@ -252,8 +252,8 @@ async def job(asked: PageRequest) -> Job:
         strip=strip_of(rows) if len(rows) > WHOLE else None,
         marks=tuple(Mark(round(fold.x, 1), "") for fold in scale.folds),
         detail=await _detail(asked, known, query.step) if query.step else None,
-        input=shown(given),
-        nulls=len(known.input) - len(given) if isinstance(given, dict) else 0,
+        input=shown(input_value),
+        nulls=len(known.input) - len(input_value) if isinstance(input_value, dict) else 0,
         result=shown(known.result) if known.completed else None,
     )
 
@@ -287,8 +287,8 @@ async def events(asked: PageRequest) -> Events:
     """A page of the record. Raises NotFoundError."""
     name = await asked.service.jobs.find(asked.path["job"])
     stream = asked.service.streams.name(name)
-    found = await asked.service.streams.events(stream, asked.query.after)
-    shown_now = found[:_EVENTS]
+    read_events = await asked.service.streams.events(stream, asked.query.after)
+    shown_now = read_events[:_EVENTS]
     return Events(
         title=f"Events of {name}",
         job=name,
@@ -296,7 +296,7 @@ async def events(asked: PageRequest) -> Events:
             Line(event.seq, event.at, event.kind, words(event), event.data.decode("utf-8", "replace"))
             for event in shown_now
         ),
-        next=shown_now[-1].seq if len(found) > _EVENTS else 0,
+        next=shown_now[-1].seq if len(read_events) > _EVENTS else 0,
     )
 
 
@@ -321,18 +321,22 @@ def _messages(view: StepView) -> tuple[Spoken, ...]:
     if view.narrative is None or view.narrative.llm_invocation is None or "messages" not in (view.args or ()):
         return ()
     messages = view.args["messages"][-_SPOKEN:]
-    return tuple(Spoken(one["role"], shown(one["content"])) for one in messages if one["content"])
+    return tuple(Spoken(message["role"], shown(message["content"])) for message in messages if message["content"])
 
 
 def _is_answer(view: StepView) -> bool:
     """Return whether a model answered with a text."""
-    told = view.narrative
-    return told is not None and told.llm_invocation is not None and bool((view.value or {}).get("content"))
+    narrative = view.narrative
+    return narrative is not None and narrative.llm_invocation is not None and bool((view.value or {}).get("content"))
 
 
 def _diff(view: StepView) -> tuple[Change, ...]:
-    told = view.narrative
-    return changes_of(f"\n{told.state_diff.diff}") if told is not None and told.state_diff is not None else ()
+    narrative = view.narrative
+    return (
+        changes_of(f"\n{narrative.state_diff.diff}")
+        if narrative is not None and narrative.state_diff is not None
+        else ()
+    )
 
 
 def deeds_of(known: JobStory, questions: list[ConfirmationView]) -> Deeds:
@@ -357,7 +361,7 @@ def _matters(row: StepRow) -> bool:
 
 def _deed(told: StepNarrative, args: Any) -> Deed:
     mark, tone = MARKS[told.state]
-    answers = [answer for asked in told.confirmations for answer in asked.decisions]
+    answers = [answer for confirmation in told.confirmations for answer in confirmation.decisions]
     people = [f"{_ANSWERS.get(answer.decision, answer.decision)} by {answer.by}" for answer in answers if answer.by]
     return Deed(
         step=told.step,
@@ -382,10 +386,10 @@ def _plain(preview: str) -> str:
 
 
 def _part_of(known: JobStory, step: str) -> tuple[str, str]:
-    found, above = known.story.history.children, step.rpartition(".")[0]
-    while above and above not in found:
+    children, above = known.story.history.children, step.rpartition(".")[0]
+    while above and above not in children:
         above = above.rpartition(".")[0]
-    return (above, found[above].name) if above else ("", "")
+    return (above, children[above].name) if above else ("", "")
 
 
 def _asking(row: Row, questions: list[ConfirmationView]) -> Row:

@@ -149,13 +149,13 @@ class Jobs(View, frozen=True, kw_only=True):
 async def jobs(asked: PageRequest) -> Jobs:
     """One page. An unknown state, an odd age, or a label that is not KEY=VALUE raises UsageError."""
     query: Filter = asked.query.parsed()
-    found = await matching(asked, query, int(query.size or _PAGE))
-    kept = {name: value for name, value in msgspec.structs.asdict(query).items() if name != "before"}
-    address = link("", **kept).removeprefix("?")
+    listing = await matching(asked, query, int(query.size or _PAGE))
+    filters = {name: value for name, value in msgspec.structs.asdict(query).items() if name != "before"}
+    address = link("", **filters).removeprefix("?")
     views = await asked.service.saved_views.of(asked.principal)
     counts = await asked.service.jobs.counts()
     recipes = asked.service.recipes.names()
-    lines = tuple(line_of(row, asked.now) for row in found.rows)
+    lines = tuple(line_of(row, asked.now) for row in listing.rows)
     return Jobs(
         title="Jobs",
         filter=query,
@@ -166,8 +166,8 @@ async def jobs(asked: PageRequest) -> Jobs:
         views=tuple(views),
         view=next((one for one in views if one.query == address), None),
         address=address,
-        kept=kept,
-        next=found.next or "",
+        kept=filters,
+        next=listing.next or "",
     )
 
 
@@ -276,8 +276,8 @@ def line_of(row: JobRow, now: int) -> Line:
 
 
 def _conditions(query: Filter) -> Conditions:
-    found = label_conditions(query.label)
-    return found._replace(labels={_NAME: query.recipe} | found.labels) if query.recipe else found
+    conditions = label_conditions(query.label)
+    return conditions._replace(labels={_NAME: query.recipe} | conditions.labels) if query.recipe else conditions
 
 
 PAGES: Final = (

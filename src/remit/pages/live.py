@@ -66,12 +66,12 @@ def regions_of(page: bytes) -> Made:
     """The regions of a page. Text in it cannot look like one: what others wrote is escaped."""
     regions, logs = dict[str, bytes](), dict[str, dict[str, bytes]]()
     digest = hashlib.sha256()
-    for found in sorted(_REGION.findall(page)):
-        name, kind, html = found[0].decode(), found[1], found[2]
+    for match in sorted(_REGION.findall(page)):
+        name, kind, html = match[0].decode(), match[1], match[2]
         regions[name] = html
         if kind == b"log":
             logs[name] = {row[1].decode(): row[0] for row in _ROW.finditer(html)}
-        digest.update(b"%b\0%b\0" % (found[0], html))
+        digest.update(b"%b\0%b\0" % (match[0], html))
     return Made(digest.hexdigest()[:16], regions, logs)
 
 
@@ -79,17 +79,17 @@ def changes(old: Made | None, new: Made) -> dict[str, str | Rows]:
     """Return what a reader with the `old` regions needs for the new ones; without old ones they get all, whole."""
     if old is None:
         return {name: html.decode() for name, html in new.regions.items()}
-    found: dict[str, str | Rows] = {}
+    regions: dict[str, str | Rows] = {}
     for name, html in new.regions.items():
         if old.regions.get(name) == html:
             continue
         before, now = old.logs.get(name), new.logs.get(name)
         if before and now:
             rows = b"".join(row for key, row in now.items() if before.get(key) != row)
-            found[name] = Rows(rows.decode(), [key for key in before if key not in now])
+            regions[name] = Rows(rows.decode(), [key for key in before if key not in now])
         else:
-            found[name] = html.decode()
-    return found
+            regions[name] = html.decode()
+    return regions
 
 
 class Channel:

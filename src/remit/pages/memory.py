@@ -46,8 +46,8 @@ class Memory:
         """Remember that someone looked at a page."""
         recent = self._recent.setdefault(reader, deque(maxlen=RECENT))
         path = here.partition("?")[0]
-        for one in [one for one in recent if one.path == path]:
-            recent.remove(one)
+        for visit in [visit for visit in recent if visit.path == path]:
+            recent.remove(visit)
         recent.appendleft(Recent(title, path))
         self._recent.move_to_end(reader)
         while len(self._recent) > READERS:

@@ -70,7 +70,7 @@ async def overview(asked: PageRequest) -> Overview:
         newest=tuple(line_of(row, now) for row in await jobs.rows(limit=_SHOWN)),
         hours=by_hour(day, since),
         lengths=by_length(day),
-        outdated=tuple(one.words for one in await asked.service.workers.views() if one.outdated),
+        outdated=tuple(view.words for view in await asked.service.workers.views() if view.outdated),
     )
 
 

@@ -225,10 +225,10 @@ def written(value: Any) -> str:
 
 def pieces(text: str) -> list[tuple[str, bool]]:
     """A sentence cut at its backticks; each piece with whether it is a command. Whole if they do not come in pairs."""
-    found = text.split("`")
-    if len(found) % 2 == 0:
+    parts = text.split("`")
+    if len(parts) % 2 == 0:
         return [(text, False)]
-    return [(piece, number % 2 == 1) for number, piece in enumerate(found) if piece]
+    return [(piece, number % 2 == 1) for number, piece in enumerate(parts) if piece]
 
 
 def clock_time(micros: int, zone: tzinfo) -> str:

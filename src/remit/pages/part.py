@@ -88,10 +88,10 @@ class Pages:
 
     async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:
         request: Request = scope[REQUEST]
-        found = renderer.served(scope["path"])
-        if found is not None and scope["method"] in {"GET", "HEAD"}:
-            kept = {"content-type": found.kind, "cache-control": _FOR_EVER}
-            await _say(Reply(200, found.data, kept), send)
+        asset = renderer.served(scope["path"])
+        if asset is not None and scope["method"] in {"GET", "HEAD"}:
+            kept = {"content-type": asset.kind, "cache-control": _FOR_EVER}
+            await _say(Reply(200, asset.data, kept), send)
             return
         visitor, headers = await self._entry.visitor(request.headers), dict[str, str]()
         if scope["path"] in {PATH, STATUS} and scope["method"] == "GET":
@@ -163,12 +163,12 @@ class Pages:
         return await self._page(self._login(here), request, visitor, here)
 
     async def _log_in(self, request: Request, visitor: Visitor, receive: Receive) -> Reply:
-        given: login.Given = await self._form(login.Given, request, visitor, receive)
+        login_form: login.Given = await self._form(login.Given, request, visitor, receive)
         try:
-            cookie = await self._entry.log_in(request.headers, given.token.strip())
+            cookie = await self._entry.log_in(request.headers, login_form.token.strip())
         except Problem as problem:
-            return await self._page(self._login(login.local(given.to), problem.detail), request, visitor, "/")
-        return _see(login.local(given.to), {"set-cookie": cookie})
+            return await self._page(self._login(login.local(login_form.to), problem.detail), request, visitor, "/")
+        return _see(login.local(login_form.to), {"set-cookie": cookie})
 
     def _login(self, to: str, wrong: str = "") -> login.Login:
         return login.Login(
@@ -188,8 +188,8 @@ class Pages:
             raise Problem(Code.MEDIA_TYPE_UNSUPPORTED, f"Send {_FORM}.")
         fields = await bytes_of(headers, receive, most=MAX_BODY if visitor.known else _FORM_BYTES)
         mark, _, rest = fields.partition(b"&")
-        given = mark.removeprefix(b"csrf=").decode("ascii", "replace") if mark.startswith(b"csrf=") else ""
-        self._entry.check(visitor, headers, given)
+        token = mark.removeprefix(b"csrf=").decode("ascii", "replace") if mark.startswith(b"csrf=") else ""
+        self._entry.check(visitor, headers, token)
         return pairs_of(rest, kind, "The form", _FIELDS)
 
     async def _page(self, view: View, request: Request, visitor: Visitor, here: str, *, listens: bool = False) -> Reply:

@@ -109,13 +109,13 @@ class Rulings(View, frozen=True, kw_only=True):
 async def rulings(asked: PageRequest) -> Rulings:
     """The calls that a rule let run, asked about or denied, newest first."""
     query: Query = asked.query
-    found = await asked.service.policy.rulings(asked.now - DAY, query.rule)
-    found = [one for one in found if query.verdict in {"", one.verdict}]
+    rulings_read = await asked.service.policy.rulings(asked.now - DAY, query.rule)
+    rulings_read = [ruling for ruling in rulings_read if query.verdict in {"", ruling.verdict}]
     return Rulings(
         title=f"Calls that {query.rule} decided",
         query=query,
-        lines=tuple(_ruling_line(one) for one in found[:_CALLS]),
-        found=len(found),
+        lines=tuple(_ruling_line(ruling) for ruling in rulings_read[:_CALLS]),
+        found=len(rulings_read),
     )
 
 
@@ -178,8 +178,8 @@ async def _page(asked: PageRequest, form: Form, explanation: Explanation | None 
 
 
 def _line(rule: Rule, hits: Hits | None, findings: list[Finding]) -> RuleLine:
-    levels = [f"level {one.name}" for one in rule.levels]
-    about = [*rule.tools, *(f"provider {one}" for one in rule.providers), *levels]
+    levels = [f"level {entry.name}" for entry in rule.levels]
+    about = [*rule.tools, *(f"provider {entry}" for entry in rule.providers), *levels]
     callers = f" for {', '.join(rule.callers)}" if rule.callers else ""
     return RuleLine(
         id=rule.id,

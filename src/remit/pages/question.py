@@ -182,12 +182,12 @@ async def edit(asked: PageRequest) -> QuestionView | See:
     """Replace the question by one with other arguments, still to be approved."""
     form: Edit = asked.form
     confirmations = asked.service.confirmations
-    found = await confirmations.view(asked.path["confirmation"])
-    tool = await _tool(asked, found)
-    args = args_of(form.name, form.value, found.args, tool.input_schema if tool else None)
-    if args == found.args:
+    view = await confirmations.view(asked.path["confirmation"])
+    tool = await _tool(asked, view)
+    args = args_of(form.name, form.value, view.args, tool.input_schema if tool else None)
+    if args == view.args:
         raise UsageError("Nothing was changed.", code=Code.INVALID_INPUT, remedy="Go back and change an argument.")
-    editing = confirmations.edit(found.confirmation, args, by=asked.principal, reason=form.reason)
+    editing = confirmations.edit(view.confirmation, args, by=asked.principal, reason=form.reason)
     return await _answered(asked, editing, lambda edited: link("/inbox/{}", edited.confirmation))
 
 
@@ -215,38 +215,38 @@ def _proof(asked: PageRequest) -> ProofKind:
 
 async def _view(asked: PageRequest, error: RemitError | None = None) -> QuestionView:
     confirmations = asked.service.confirmations
-    found = await confirmations.view(asked.path["confirmation"])
-    told = await confirmations.answers(found.confirmation)
-    tool = await _tool(asked, found)
-    args = written(found.args)
-    lapsed = found.expires_at is not None and found.expires_at <= asked.now
-    still = found.state == "pending" and not lapsed
-    preview = await confirmations.preview(found.confirmation) if still else None
-    kind, _, job = found.caller.partition("/")
+    view = await confirmations.view(asked.path["confirmation"])
+    answers = await confirmations.answers(view.confirmation)
+    tool = await _tool(asked, view)
+    args = written(view.args)
+    lapsed = view.expires_at is not None and view.expires_at <= asked.now
+    still = view.state == "pending" and not lapsed
+    preview = await confirmations.preview(view.confirmation) if still else None
+    kind, _, job = view.caller.partition("/")
     return QuestionView(
-        title=heading(found),
+        title=heading(view),
         status=error.code.http if error is not None else 200,
-        question=found,
-        told=told,
+        question=view,
+        told=answers,
         job=job if kind == "job" else "",
         args=args,
         lines=args.count("\n") + 1,
-        defaults=written(found.defaults) if found.defaults else "",
+        defaults=written(view.defaults) if view.defaults else "",
         preview=preview,
         diff=changes_of(preview.diff) if preview is not None else (),
         effect=_effect(tool),
         version=tool.version if tool else "",
-        changed=bool(tool and found.contract_hash and tool.contract_hash != found.contract_hash),
-        changes=await _changes(asked, found, args),
-        fields=fields_of(found.args, tool.input_schema) if tool and isinstance(found.args, dict) else (),
-        trials=await _trials(asked, found) if found.state == "pending" and found.tool else (),
-        hindrance=hindrance(found, asked.access),
+        changed=bool(tool and view.contract_hash and tool.contract_hash != view.contract_hash),
+        changes=await _changes(asked, view, args),
+        fields=fields_of(view.args, tool.input_schema) if tool and isinstance(view.args, dict) else (),
+        trials=await _trials(asked, view) if view.state == "pending" and view.tool else (),
+        hindrance=hindrance(view, asked.access),
         open=still,
-        revocable=found.state == "approved" and bool(found.tool) and asked.access.allows("decide"),
+        revocable=view.state == "approved" and bool(view.tool) and asked.access.allows("decide"),
         lost=error.message if error is not None else "",
-        last=told.decisions[-1] if told.decisions else None,
-        earlier=await _earlier(asked, found) if still else (),
-        others=tuple(one for one in found.approvers if one != asked.principal),
+        last=answers.decisions[-1] if answers.decisions else None,
+        earlier=await _earlier(asked, view) if still else (),
+        others=tuple(approver for approver in view.approvers if approver != asked.principal),
     )
 
 

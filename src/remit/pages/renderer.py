@@ -105,8 +105,8 @@ def _doors(items: tuple[Item, ...]) -> tuple[Item, ...]:
 
 def _tabs(items: tuple[Item, ...]) -> tuple[Item, ...]:
     under = next((item.under for item in items if item.current), "")
-    found = tuple(item for item in items if item.under == under)
-    return found if under in DOORS and len(found) > 1 else ()
+    tabs = tuple(item for item in items if item.under == under)
+    return tabs if under in DOORS and len(tabs) > 1 else ()
 
 
 def _questions(items: tuple[Item, ...]) -> tuple[tuple[str, tuple[Item, ...]], ...]:
@@ -218,7 +218,7 @@ def asset(name: str) -> Asset:
 def served(path: str) -> Asset | None:
     """The asset at a path; None if there is none."""
     name = path.rpartition("/")[2]
-    return found if name in _TYPES and (found := asset(name)).path == path else None
+    return asset_found if name in _TYPES and (asset_found := asset(name)).path == path else None
 
 
 def entries_of(pages: Iterable[Page]) -> tuple[NavigationEntry, ...]:

@@ -12,14 +12,14 @@ from remit.pages.page import Page
 
 def find(pages: Sequence[Page], method: str, path: str) -> tuple[Page, dict[str, str]]:
     """The page, and what stands in the braces of its path. Raises Problem if there is none."""
-    asked = "GET" if method == "HEAD" else method
+    wanted_method = "GET" if method == "HEAD" else method
     segments = path.split("/")
     allowed = set[str]()
     for page in pages:
-        given = _given(page.path.split("/"), segments)
-        if given is not None:
-            if page.method == asked:
-                return page, given
+        parameters = _given(page.path.split("/"), segments)
+        if parameters is not None:
+            if page.method == wanted_method:
+                return page, parameters
             allowed.add(page.method)
     if allowed:
         raise Problem(Code.METHOD_NOT_ALLOWED, headers={"allow": ", ".join(sorted(allowed))})
@@ -30,10 +30,10 @@ def _given(shape: list[str], segments: list[str]) -> dict[str, str] | None:
     """Return what stands in the braces; None for another path. A slash inside a name comes as %2F."""
     if len(shape) != len(segments):
         return None
-    given = {}
+    parameters = {}
     for part, segment in zip(shape, segments, strict=True):
         if part.startswith("{"):
-            given[part[1:-1]] = unquote(segment)
+            parameters[part[1:-1]] = unquote(segment)
         elif part != segment:
             return None
-    return given
+    return parameters

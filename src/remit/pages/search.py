@@ -73,8 +73,8 @@ async def search(asked: PageRequest) -> Search | See:
         people=await _people(asked, fits) if text else (),
         tools=await _tools(asked, fits) if text else (),
         recipes=_recipes(asked, fits) if text else (),
-        recent=tuple(one for one in asked.memory.recent(asked.principal) if fits in one.title.casefold()),
-        views=tuple(one for one in views if fits in one.name.casefold()),
+        recent=tuple(entry for entry in asked.memory.recent(asked.principal) if fits in entry.title.casefold()),
+        views=tuple(entry for entry in views if fits in entry.name.casefold()),
     )
 
 
@@ -91,8 +91,8 @@ async def _place(asked: PageRequest, text: str) -> See | None:
 
 
 async def _recorded(asked: PageRequest, text: str, known: set[str]) -> list[Line]:
-    found = await asked.service.jobs.search(JobSearch(text=text, limit=_RECORDED + len(known)))
-    return [line_of(row, asked.now) for row in found.rows if row.job not in known][:_RECORDED]
+    listing = await asked.service.jobs.search(JobSearch(text=text, limit=_RECORDED + len(known)))
+    return [line_of(row, asked.now) for row in listing.rows if row.job not in known][:_RECORDED]
 
 
 async def _people(asked: PageRequest, fits: str) -> tuple[Hit, ...]:
@@ -100,27 +100,33 @@ async def _people(asked: PageRequest, fits: str) -> tuple[Hit, ...]:
     service = asked.service
     names = {row.name for row in await service.usage.rows("principal")}
     names |= {
-        one.principal for one in (*await service.confirmations.pending(), *await service.confirmations.answered())
+        question.principal
+        for question in (*await service.confirmations.pending(), *await service.confirmations.answered())
     }
-    found = sorted(name for name in names if name and fits in name.casefold())
+    people = sorted(name for name in names if name and fits in name.casefold())
     return tuple(
-        Hit(name=name, path=link("/jobs", principal=name), about="jobs that they asked for") for name in found[:_MOST]
+        Hit(name=name, path=link("/jobs", principal=name), about="jobs that they asked for") for name in people[:_MOST]
     )
 
 
 async def _tools(asked: PageRequest, fits: str) -> tuple[Hit, ...]:
     tools = [tool for tool in await asked.service.tools.views(0) if sees_tool(asked.access, tool.name)]
-    found = [tool for tool in tools if fits in tool.name.casefold()]
-    found += [tool for tool in tools if tool not in found and fits in tool.description.casefold()]
+    matches = [tool for tool in tools if fits in tool.name.casefold()]
+    matches += [tool for tool in tools if tool not in matches and fits in tool.description.casefold()]
     return tuple(
         Hit(name=tool.name, path=link("/tools/{}", tool.name), about=tool.description.partition("\n")[0])
-        for tool in found[:_MOST]
+        for tool in matches[:_MOST]
     )
 
 
 def _recipes(asked: PageRequest, fits: str) -> tuple[Hit, ...]:
-    found = [one for one in asked.service.recipes.outlines() if fits in f"{one.name} {one.about}".casefold()]
-    return tuple(Hit(name=one.name, path=link("/jobs", recipe=one.name), about=one.about) for one in found[:_MOST])
+    outlines = [
+        outline for outline in asked.service.recipes.outlines() if fits in f"{outline.name} {outline.about}".casefold()
+    ]
+    return tuple(
+        Hit(name=outline.name, path=link("/jobs", recipe=outline.name), about=outline.about)
+        for outline in outlines[:_MOST]
+    )
 
 
 PAGES: Final = (Page(path="/search", scope="read", handler=search, query=Query),)

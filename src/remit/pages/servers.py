@@ -68,10 +68,10 @@ async def server(asked: PageRequest) -> Server:
     """One server's page. Raises NotFoundError."""
     name, service = asked.path["server"], asked.service
     rows = await service.servers.rows(PATIENCE_S)
-    row = next((one for one in rows if one.name == name), None)
+    row = next((candidate for candidate in rows if candidate.name == name), None)
     if row is None:
-        why = f"There is no MCP server {name!r:.80}."
-        raise NotFoundError(why, code=Code.UNKNOWN_TOOL, remedy="The page MCP lists them.")
+        reason = f"There is no MCP server {name!r:.80}."
+        raise NotFoundError(reason, code=Code.UNKNOWN_TOOL, remedy="The page MCP lists them.")
     may = row.state == "up" and asked.access.allows("admin")
     answers, diff, silent = await _asked(asked, row) if may else (None, None, "")
     events = await service.streams.events(f"mcp/{name}")
@@ -90,7 +90,7 @@ async def server(asked: PageRequest) -> Server:
 async def moved(asked: PageRequest) -> object:
     """Return what stays equal while the server, its tools and its pin do: it is not asked again for other news."""
     name, service = asked.path["server"], asked.service
-    rows = [one for one in await service.servers.rows(PATIENCE_S) if one.name == name]
+    rows = [row for row in await service.servers.rows(PATIENCE_S) if row.name == name]
     tools = [tool for tool in await seen(asked) if tool.provider_id == f"mcp_{name}"]
     return rows, tools, len(await service.streams.events(f"mcp/{name}"))
 
@@ -106,8 +106,10 @@ async def pin(asked: PageRequest) -> See:
     """Take the tools of a server that was never pinned as they are."""
     name = asked.path["server"]
     if await asked.service.servers.pin_of(name) is not None:
-        why = f"{name!r:.80} was pinned meanwhile."
-        raise StateError(why, code=Code.CONFIRMATION_MISMATCH, remedy="Look at what changed since, and approve that.")
+        reason = f"{name!r:.80} was pinned meanwhile."
+        raise StateError(
+            reason, code=Code.CONFIRMATION_MISMATCH, remedy="Look at what changed since, and approve that."
+        )
     await asked.service.servers.pin(name, by=asked.principal)
     return See(link("/servers/{}", name))
 

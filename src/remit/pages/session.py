@@ -87,17 +87,17 @@ async def session(asked: PageRequest) -> Session:
     """The session's page. Raises NotFoundError."""
     name, query = asked.path["session"], asked.query
     if not name.startswith("ses_"):
-        why = f"There is no session {name!r:.80}."
-        raise NotFoundError(why, code=Code.SESSION_NOT_FOUND, remedy="The page Sessions lists them.")
+        reason = f"There is no session {name!r:.80}."
+        raise NotFoundError(reason, code=Code.SESSION_NOT_FOUND, remedy="The page Sessions lists them.")
     story = await asked.service.streams.story(name)
     calls = [step for step in story.steps if step]
     number = min(query.until, len(calls)) if query.until > 0 else len(calls)
     first = max(0, number - _MOST)
-    steps = [told for step in calls[first:number] if (told := story.told(step)) is not None]
+    steps = [step_told for step in calls[first:number] if (step_told := story.told(step)) is not None]
     by_step = {step.step: step for step in steps}
     last = max((step.ended_at or step.started_at for step in steps), default=asked.now)
     scale = scale_of(story, last, fold=True)
-    found = groups([step_row(step) for step in steps], drifted_in(story), query.open)
+    step_groups = groups([step_row(step) for step in steps], drifted_in(story), query.open)
     return Session(
         title=f"{story.name or 'Session'} {name[-6:]}",
         name=story.name,
@@ -109,7 +109,7 @@ async def session(asked: PageRequest) -> Session:
         calls=len(calls),
         first=first + 1 if calls else 0,
         last=number,
-        rows=tuple(lines(found, by_step.get, scale, last)),
+        rows=tuple(lines(step_groups, by_step.get, scale, last)),
         folds=tuple(round(fold.x, 1) for fold in scale.folds),
         detail=by_step.get(query.step),
         most=_MOST,

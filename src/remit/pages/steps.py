@@ -185,31 +185,32 @@ def groups(rows: Sequence[StepRow], drifted: Container[str], opened: Container[s
 
     `drifted` holds what is another one today (`drifted_in`).
     """
-    found: list[Group] = []
+    step_groups: list[Group] = []
     for alike, group in groupby(rows, key=lambda row: _alike(row, drifted)):
         run = list(group)
         if alike and len(run) >= ALIKE and run[0].step not in opened:
-            found.append(run)
+            step_groups.append(run)
         else:
-            found += [[row] for row in run]
-    return found
+            step_groups += [[row] for row in run]
+    return step_groups
 
 
 def lines(
     shown: Iterable[Group], told: Told, scale: Scale, until: int, queued: tuple[str, int, int] | None = None
 ) -> list[Row]:
     """A row for each group; `queued` says before which step, and from when to when, the job waited for a worker."""
-    found = []
+    step_lines = []
     for group in shown:
         steps = [step for row in group if (step := told(row.step)) is not None]
         if steps:
-            found.append(_row(steps[0], scale, until) if len(steps) == 1 else _folded(steps, scale, until))
+            step_lines.append(_row(steps[0], scale, until) if len(steps) == 1 else _folded(steps, scale, until))
     if queued is None:
-        return found
+        return step_lines
     first, since, end = queued
     queue = _segment("queue", since, end, scale)
     return [
-        msgspec.structs.replace(row, segments=(queue, *row.segments)) if row.step == first else row for row in found
+        msgspec.structs.replace(row, segments=(queue, *row.segments)) if row.step == first else row
+        for row in step_lines
     ]
 
 
@@ -279,33 +280,33 @@ def _took(told: StepNarrative) -> int:
 
 
 def _segments(told: StepNarrative, scale: Scale, until: int) -> tuple[Segment, ...]:
-    found = []
+    segments = []
     for wait in told.waits:
         kind: SegmentKind = "backoff" if wait.key.startswith("retry:") else "wait"
         end = wait.until or until
         came = min(end, max(wait.since, _came(wait, told) or end))
-        found.append(_segment(kind, wait.since, came, scale))
+        segments.append(_segment(kind, wait.since, came, scale))
         if end - came > _QUEUE_US:
-            found.append(_segment("queue", came, end, scale))
+            segments.append(_segment("queue", came, end, scale))
     for attempt in told.attempts:
         unseen = attempt.ended_at is None
         end = attempt.ended_at or (until if told.state == "running" else attempt.started_at)
         kind = "doubt" if unseen and told.state == "unknown" else "failed" if attempt.code else "work"
-        found.append(_segment(kind, attempt.started_at, end, scale))
-    if not found:
+        segments.append(_segment(kind, attempt.started_at, end, scale))
+    if not segments:
         kind = "failed" if told.state in {"blocked", "failed"} else "work"
         end = until if told.ended_at is None and told.name.startswith("recipe.") else _end(told)
-        found.append(_segment(kind, told.started_at, end, scale))
-    return tuple(found)
+        segments.append(_segment(kind, told.started_at, end, scale))
+    return tuple(segments)
 
 
 def _came(wait: Waited, told: StepNarrative) -> int | None:
     """Return when what it waited for came, as far as that is recorded beside the wait itself."""
     if wait.due_at is not None and (wait.timed_out or wait.type == "timer"):
         return wait.due_at
-    asked = next((one for one in told.confirmations if one.confirmation == wait.key), None)
-    approved = asked is not None and len(asked.decisions) >= asked.approvals
-    return asked.decisions[-1].at if asked is not None and approved else None
+    confirmation = next((one for one in told.confirmations if one.confirmation == wait.key), None)
+    approved = confirmation is not None and len(confirmation.decisions) >= confirmation.approvals
+    return confirmation.decisions[-1].at if confirmation is not None and approved else None
 
 
 def _end(told: StepNarrative) -> int:

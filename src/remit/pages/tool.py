@@ -72,31 +72,31 @@ async def tool(asked: PageRequest) -> Tool:
 
 async def moved(asked: PageRequest) -> object:
     """Return what stays equal while the tool does; its form would get another key each time."""
-    found = await seen_tool(asked, asked.path["tool"])
-    return found, await asked.service.servers.rows(PATIENCE_S) if server_of(found.provider_id) else None
+    tool_seen = await seen_tool(asked, asked.path["tool"])
+    return tool_seen, await asked.service.servers.rows(PATIENCE_S) if server_of(tool_seen.provider_id) else None
 
 
 async def try_it(asked: PageRequest) -> Tool:
     """Say what policy would do with the call, or make it."""
-    found, form = await seen_tool(asked, asked.path["tool"]), asked.form
+    tool_seen, form = await seen_tool(asked, asked.path["tool"]), asked.form
     before: dict[str, Any] = {}
     try:
         before = json_object(form.before, "The form")
-        args = args_of(form.name, form.value, before, found.input_schema)
+        args = args_of(form.name, form.value, before, tool_seen.input_schema)
         if not isinstance(args, dict):
             raise UsageError("The arguments must be a JSON object.", code=Code.INVALID_INPUT)
     except UsageError as error:
-        return await _page(asked, found, before, wrong=error.message, status=400, key=form.key[:_KEY], typed=form)
+        return await _page(asked, tool_seen, before, wrong=error.message, status=400, key=form.key[:_KEY], typed=form)
     if form.do == "look":
-        explanation = await asked.service.policy.explain(found.name, args, principal=asked.principal, kind="http")
-        return await _page(asked, found, args, explanation=explanation)
+        explanation = await asked.service.policy.explain(tool_seen.name, args, principal=asked.principal, kind="http")
+        return await _page(asked, tool_seen, args, explanation=explanation)
     await require_deps(asked.service.health)
     session = await asked.session()
     key = f"page {form.key[:_KEY]} {sha256(msgspec.json.encode(args, order='sorted'))}"
-    outcome = await asked.service.sessions.call(session, found.name, args, key=key, only=asked.access.tools)
+    outcome = await asked.service.sessions.call(session, tool_seen.name, args, key=key, only=asked.access.tools)
     again = form.key[:_KEY] if outcome.status == "pending" else ""
     value = shown(outcome.value, _RESULT) if outcome.ok else None
-    return await _page(asked, found, args, outcome=outcome, value=value, session=session, key=again)
+    return await _page(asked, tool_seen, args, outcome=outcome, value=value, session=session, key=again)
 
 
 async def _page(
@@ -131,9 +131,9 @@ def _as_typed(fields: tuple[Field, ...], typed: Try) -> tuple[Field, ...]:
 
 async def schema(asked: PageRequest) -> File:
     """Both schemas, to keep."""
-    found = await seen_tool(asked, asked.path["tool"])
-    both = {"name": found.name, "input_schema": found.input_schema, "output_schema": found.output_schema}
-    return File(f"{found.name}.json", written(both).encode("utf-8", "replace"))
+    tool_seen = await seen_tool(asked, asked.path["tool"])
+    both = {"name": tool_seen.name, "input_schema": tool_seen.input_schema, "output_schema": tool_seen.output_schema}
+    return File(f"{tool_seen.name}.json", written(both).encode("utf-8", "replace"))
 
 
 PAGES: Final = (
@@ -180,12 +180,12 @@ class Argument(msgspec.Struct, frozen=True, kw_only=True):
 
 def arguments(schema: Mapping[str, Any] | None) -> tuple[Argument, ...]:
     """The rows of an object's schema, at most 100; none for a schema of another form."""
-    found: list[Argument] = []
+    rows: list[Argument] = []
     for row in _rows(schema or {}, schema or {}, "", 0):
-        found.append(row)
-        if len(found) == _MOST:
+        rows.append(row)
+        if len(rows) == _MOST:
             break
-    return tuple(found)
+    return tuple(rows)
 
 
 def _rows(schema: Mapping[str, Any], root: Mapping[str, Any], within: str, depth: int) -> Iterator[Argument]:
@@ -229,11 +229,11 @@ def _followed(shape: Any, root: Mapping[str, Any]) -> Mapping[str, Any]:
     for _ in range(_DEEP):
         if not isinstance(shape, dict) or not isinstance(ref := shape.get("$ref"), str) or not ref.startswith("#/"):
             break
-        found: Any = root
+        node: Any = root
         for part in ref[2:].split("/"):
-            found = found.get(part.replace("~1", "/").replace("~0", "~")) if isinstance(found, dict) else None
+            node = node.get(part.replace("~1", "/").replace("~0", "~")) if isinstance(node, dict) else None
         shape = (
-            {**found, **{key: each for key, each in shape.items() if key != "$ref"}} if isinstance(found, dict) else {}
+            {**node, **{key: each for key, each in shape.items() if key != "$ref"}} if isinstance(node, dict) else {}
         )
     return shape if isinstance(shape, dict) else {}
 

@@ -71,13 +71,13 @@ async def tools(asked: PageRequest) -> Tools:
     query: Query = asked.query
     every = await seen(asked)
     wanted = query.find.casefold()
-    found = [
+    tools_shown = [
         tool
         for tool in every
         if (not query.provider or tool.provider_id == query.provider)
         and wanted in f"{tool.name} {tool.key} {tool.description}".casefold()
     ]
-    found.sort(key=lambda tool: (tool.provider_id, tool.name))
+    tools_shown.sort(key=lambda tool: (tool.provider_id, tool.name))
     failures = {} if asked.access.tools else await asked.service.tools.failures(PATIENCE_S)
     return Tools(
         title="Tools",
@@ -85,9 +85,9 @@ async def tools(asked: PageRequest) -> Tools:
         ids=tuple(sorted({tool.provider_id for tool in every})),
         providers=tuple(
             Provider(id=name, server=server_of(name), lines=tuple(map(line_of, group)))
-            for name, group in groupby(found, key=lambda tool: tool.provider_id)
+            for name, group in groupby(tools_shown, key=lambda tool: tool.provider_id)
         ),
-        found=len(found),
+        found=len(tools_shown),
         all=len(every),
         failures=tuple(sorted(failures.items())),
     )
@@ -144,10 +144,10 @@ async def seen(asked: PageRequest) -> list[ToolView]:
 
 async def seen_tool(asked: PageRequest, name: str) -> ToolView:
     """One of them. Raises ResolveError or Problem."""
-    found = await asked.service.tools.view(name)
-    if not _covered(asked, found):
+    view = await asked.service.tools.view(name)
+    if not _covered(asked, view):
         raise Problem(Code.UNKNOWN_TOOL)
-    return found
+    return view
 
 
 def _covered(asked: PageRequest, tool: ToolView) -> bool:

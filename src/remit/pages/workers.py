@@ -44,19 +44,19 @@ class Workers(View, frozen=True, kw_only=True):
 
 async def workers(asked: PageRequest) -> Workers:
     """Look who works."""
-    found = await asked.service.workers.views()
+    views = await asked.service.workers.views()
     every: dict[str, set[str]] = {}
-    for one in found:
-        for name, version in one.recipes.items():
+    for worker in views:
+        for name, version in worker.recipes.items():
             every.setdefault(name, set()).add(version)
     pending = await asked.service.jobs.rows(("pending",), limit=_LOOKED_AT)
     waiting = await asked.service.jobs.rows(("waiting",), limit=_LOOKED_AT)
     timed = sorted((row for row in waiting if row.due_at is not None), key=lambda row: row.due_at or 0)
     return Workers(
         title="Workers",
-        workers=tuple(found),
+        workers=tuple(views),
         versions={name: len(all_) for name, all_ in every.items()},
-        queues=queues_of((row for row in pending if _due(row) <= asked.now), found),
+        queues=queues_of((row for row in pending if _due(row) <= asked.now), views),
         timers=tuple(timed[:_TIMERS]),
     )
 

@@ -43,7 +43,9 @@ class Given(msgspec.Struct, frozen=True, kw_only=True):
             return query
         limits = policy.needs(query.tool, query.key).limits
         spent = {
-            one.limit.key(one.rule.id, query): self.taken[one.rule.id] for one in limits if one.rule.id in self.taken
+            limit.limit.key(limit.rule.id, query): self.taken[limit.rule.id]
+            for limit in limits
+            if limit.rule.id in self.taken
         }
         return replace(query, facts=Facts(input=self.input, seen=self.seen, taken=spent))
 
@@ -214,17 +216,17 @@ def _problem(case: Case, decision: Decision, known: Mapping[str, ToolMeta], *, s
     wrong = _impossible(case, tool, known)
     if wrong:
         return wrong
-    said = f"{decision.effect} by {decision.rule_id}"
+    outcome = f"{decision.effect} by {decision.rule_id}"
     if decision.effect != case.expect:
-        return f"expected {case.expect}, but it is {said}: {decision.reason}"
-    known_paths = {one.path for one in authority_of(tool, case.args, every=strict)} if tool else set()
+        return f"expected {case.expect}, but it is {outcome}: {decision.reason}"
+    known_paths = {argument.path for argument in authority_of(tool, case.args, every=strict)} if tool else set()
     idle = sorted(set(case.untrusted) - known_paths)
     if idle:
         return f"{idle[0]!r} in untrusted is no argument of this call that decides what it reaches"
     if tool and case.untrusted and effective_level(tool) is Level.L0:
         return f"{case.tool} only reads: where its arguments come from is not looked at"
     if case.rule and decision.rule_id != case.rule:
-        return f"expected rule {case.rule} to decide, but it is {said}"
+        return f"expected rule {case.rule} to decide, but it is {outcome}"
     return ""
 
 

@@ -71,15 +71,15 @@ def some(verdicts: Iterable[Verdict]) -> Verdict:
 
 
 def _one_of(constants: list[Any], *, wide: bool) -> Check:
-    texts = [one for one in constants if isinstance(one, str)]
+    texts = [constant for constant in constants if isinstance(constant, str)]
     text = _text("in", texts, wide=wide) if texts else None
 
     def check(value: Any) -> Verdict:
         kind = _kind(value)
         if kind == "text":
             return text(value) if text else None
-        alike = [one for one in constants if _kind(one) == kind]
-        return any(_same(one, value) for one in alike) if alike else None
+        alike = [constant for constant in constants if _kind(constant) == kind]
+        return any(_same(constant, value) for constant in alike) if alike else None
 
     return check
 
@@ -110,7 +110,7 @@ def _strict(covers: _Covers, name: str, patterns: list[str]) -> Check:
 def _wide(name: str, patterns: list[str]) -> Check:
     """Compare every reading."""
     covers = _covers(name, patterns, wide=True)
-    anywhere = [one for pattern in patterns if (one := _Anywhere(name, pattern)).matters]
+    anywhere = [form for pattern in patterns if (form := _Anywhere(name, pattern)).matters]
 
     def check(value: Any) -> Verdict:
         if isinstance(value, str) and readings.is_plain(value):
@@ -118,10 +118,10 @@ def _wide(name: str, patterns: list[str]) -> Check:
         forms = readings.wide(value) if isinstance(value, str) else None
         if forms is None:
             return None
-        for one in forms.texts:
-            if covers(one):
+        for form in forms.texts:
+            if covers(form):
                 return True
-        return some(pattern.covers(one) for one in forms.rooted for pattern in anywhere) if anywhere else False
+        return some(pattern.covers(form) for form in forms.rooted for pattern in anywhere) if anywhere else False
 
     return check
 

@@ -116,8 +116,8 @@ class Window(msgspec.Struct, frozen=True, kw_only=True):
 
     def canonical(self) -> dict[str, Any]:
         """As JSON, for the policy hash."""
-        said = {"days": list(self.days), "hours": list(self.hours or ()), "since": self.since, "until": self.until}
-        return {name: value for name, value in said.items() if value not in ([], None)} | {"zone": self.zone}
+        fields = {"days": list(self.days), "hours": list(self.hours or ()), "since": self.since, "until": self.until}
+        return {name: value for name, value in fields.items() if value not in ([], None)} | {"zone": self.zone}
 
     def __str__(self) -> str:
         parts = [", ".join(_DAYS[day] for day in self.days)] if self.days else []
@@ -147,22 +147,22 @@ def parse_window(table: Table, key: str) -> Window | None:
 
 
 def _days(table: Table) -> tuple[int, ...]:
-    found: set[int] = set()
+    days: set[int] = set()
     for text in table.texts("days"):
         first, dash, last = text.partition("-")
         if first not in _DAYS or (dash and last not in _DAYS):
             raise table.error("days", f"does not know {text!r}", f"Write {', '.join(_DAYS)}, or two such as mon-fri.")
         begin, end = _DAYS.index(first), _DAYS.index(last if dash else first)
-        found.update((begin + step) % len(_DAYS) for step in range((end - begin) % len(_DAYS) + 1))
-    return tuple(sorted(found))
+        days.update((begin + step) % len(_DAYS) for step in range((end - begin) % len(_DAYS) + 1))
+    return tuple(sorted(days))
 
 
 def _hours(table: Table) -> tuple[int, int] | None:
     if "hours" not in table:
         return None
     text = table.text("hours")
-    found = _HOURS.fullmatch(text)
-    first, last = (int(found[1]) * 60 + int(found[2]), int(found[3]) * 60 + int(found[4])) if found else (0, 0)
+    match = _HOURS.fullmatch(text)
+    first, last = (int(match[1]) * 60 + int(match[2]), int(match[3]) * 60 + int(match[4])) if match else (0, 0)
     if first == last or last > _DAY_MINUTES:
         raise table.error("hours", f"is {text!r}", 'Write hours of one day, such as "09:00-17:00" or "22:00-06:00".')
     return first, last
@@ -243,7 +243,7 @@ def condition_of(rule: Conditioned) -> Condition:
 def _plain(rule: Conditioned) -> Callable[[Query], bool]:
     """Caller and arguments alone, as most rules have it."""
     calls = caller_matcher(rule.callers) if rule.callers else None
-    holds = [one.judge(wide=rule.wide) for one in rule.when]
+    holds = [condition.judge(wide=rule.wide) for condition in rule.when]
     only = None if rule.only is None else frozenset(rule.only)
     wide = rule.wide
 
@@ -264,7 +264,7 @@ def _plain(rule: Conditioned) -> Callable[[Query], bool]:
 
 def _exempt(rule: Conditioned) -> Callable[[Query], bool] | None:
     """Return whether `unless` lets the rule match."""
-    wide, judges = rule.wide, [one.judge(wide=not rule.wide) for one in rule.unless]
+    wide, judges = rule.wide, [condition.judge(wide=not rule.wide) for condition in rule.unless]
 
     def met(query: Query) -> bool:
         schema = query.tool.input_schema if query.tool is not None else None
@@ -305,7 +305,7 @@ def _where(rule: Conditioned) -> Condition | None:
     evaluate, unknown = compiled(rule.where), None if rule.effect == "deny" else rule.wide
 
     def met(query: Query) -> Verdict:
-        found = evaluate(query)
-        return found if found is True or found is False else unknown
+        truth = evaluate(query)
+        return truth if truth is True or truth is False else unknown
 
     return met

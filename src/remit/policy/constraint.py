@@ -58,9 +58,9 @@ class Constraint(msgspec.Struct, frozen=True):
     def bounds(self) -> bool:
         """Say whether it names the values, or patterns of them, that may be; a pattern of anything names nothing."""
         return any(
-            one.name in {"equals", "in"}
-            or (one.name in {"glob", "prefix"} and all(set(pattern) - set("*?/.") for pattern in one.operand))
-            for one in self.operators
+            operator.name in {"equals", "in"}
+            or (operator.name in {"glob", "prefix"} and all(set(pattern) - set("*?/.") for pattern in operator.operand))
+            for operator in self.operators
         )
 
     def judge(self, *, wide: bool) -> Judge:

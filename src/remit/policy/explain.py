@@ -34,7 +34,7 @@ MEETS = {True: "holds", False: "does not hold", None: "unknown"}
 
 def written(rule: Rule) -> tuple[str, ...]:
     """Everything that a rule asks for beside tool and caller, as a person reads it."""
-    parts = [f"when {one}" for one in rule.when]
+    parts = [f"when {condition}" for condition in rule.when]
     parts += [f"only {', '.join(rule.only) or 'no arguments'}"] if rule.only is not None else []
     parts += [f"unless {'; '.join(map(str, rule.unless))}"] if rule.unless else []
     named = (("during", rule.during), ("outside", rule.outside), ("limit", rule.limit), ("where", rule.where))
@@ -46,9 +46,11 @@ def explained(rule: Rule, query: Query) -> Iterator[tuple[Verdict, str]]:
     """Each condition besides caller, `when` and `only`: whether it lets the rule match, and what was found."""
     if rule.unless:
         schema = query.tool.input_schema if query.tool is not None else None
-        verdicts = [one.judge(wide=not rule.wide)(query.args, schema) for one in rule.unless]
+        verdicts = [condition.judge(wide=not rule.wide)(query.args, schema) for condition in rule.unless]
         excepted = every(verdicts)
-        words = "; ".join(worded("unless", one, query, found) for one, found in zip(rule.unless, verdicts, strict=True))
+        words = "; ".join(
+            worded("unless", condition, query, truth) for condition, truth in zip(rule.unless, verdicts, strict=True)
+        )
         yield None if excepted is None else not excepted, words
     for name, window, inside in (("during", rule.during, True), ("outside", rule.outside, False)):
         if window is not None:
@@ -58,8 +60,8 @@ def explained(rule: Rule, query: Query) -> Iterator[tuple[Verdict, str]]:
     if rule.limit is not None:
         yield _limit(rule, query)
     for part in parts_of(rule.where) if rule.where is not None else ():
-        found = verdict(compiled(part), query)
-        yield found, f"where {part}: {MEETS[found]}{_values(part, query)}"
+        truth = verdict(compiled(part), query)
+        yield truth, f"where {part}: {MEETS[truth]}{_values(part, query)}"
 
 
 def used_up(rules: Iterable[Rule], query: Query) -> str:
@@ -119,8 +121,8 @@ def _limit(rule: Rule, query: Query) -> tuple[Verdict, str]:
 
 def _values(part: Node, query: Query) -> str:
     """Return what a condition looked at."""
-    found = [(path, compiled(path)(query)) for path in dict.fromkeys(paths_of(part))]
-    return "".join(f", {path} is {_shown(path, value)}" for path, value in found[:4])
+    values = [(path, compiled(path)(query)) for path in dict.fromkeys(paths_of(part))]
+    return "".join(f", {path} is {_shown(path, value)}" for path, value in values[:4])
 
 
 def _shown(path: Path, value: Any) -> str:
@@ -172,19 +174,19 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
 
 def explain(policy: Policy, query: Query, remembered: Sequence[Remembered] = ()) -> Explanation:
     """The decision on a call, with the part that every rule had in it."""
-    asked = policy.decide(query)
+    decision = policy.decide(query)
     # Ask rules that leave no one to ask deny together, so the deciding effect is the rule's own.
-    decider = next((rule for rule in policy.rules if rule.id == asked.rule_id), None)
+    decider = next((rule for rule in policy.rules if rule.id == decision.rule_id), None)
     authority = _authority(policy, query)
-    paths = {one.path for one in authority}
+    paths = {argument.path for argument in authority}
     return Explanation(
         authority=authority,
-        tainted=policy.tainted(query, asked, paths) if authority else None,
+        tainted=policy.tainted(query, decision, paths) if authority else None,
         decision=policy.decide(query, remembered),
         default=default_for(query.tool),
         level=effective_level(query.tool).name if query.tool else "",
         considered=tuple(_considered(rule, query, decider) for rule in policy.rules),
-        remembered=_remembered(remembered, query, asked),
+        remembered=_remembered(remembered, query, decision),
         problems=misfits(query.tool, query.args) if query.tool else (),
     )
 
@@ -192,43 +194,45 @@ def explain(policy: Policy, query: Query, remembered: Sequence[Remembered] = ())
 def _authority(policy: Policy, query: Query) -> tuple[Authority, ...]:
     if query.tool is None or effective_level(query.tool) is Level.L0:
         return ()
-    found = {(one.path, one.role): None for one in authority_of(query.tool, query.args, every=policy.is_strict(query))}
-    return tuple(Authority(path=path, role=role) for path, role in found)
+    argument = {
+        (one.path, one.role): None for one in authority_of(query.tool, query.args, every=policy.is_strict(query))
+    }
+    return tuple(Authority(path=path, role=role) for path, role in argument)
 
 
 def _considered(rule: Rule, query: Query, decider: Rule | None) -> Considered:
     try:
-        matched, why = _match(rule, query)
+        matched, reason = _match(rule, query)
     except Exception as error:  # noqa: BLE001 - what made the decision fail is what there is to explain
-        matched, why = False, f"cannot be evaluated: {type(error).__name__}: {error}"
+        matched, reason = False, f"cannot be evaluated: {type(error).__name__}: {error}"
     part: Part = "no match"
     if matched and decider is not None:
         alike = (rule.effect, rule.default) == (decider.effect, decider.default)
         part = "decided" if rule is decider else "joined" if alike else "overruled"
     elif matched:
         part = "overruled"
-    return Considered(rule_id=rule.id, effect=rule.effect, part=part, why=why)
+    return Considered(rule_id=rule.id, effect=rule.effect, part=part, why=reason)
 
 
 def _match(rule: Rule, query: Query) -> tuple[bool, str]:
     """Return whether a rule matches, and why not, or in spite of which doubts."""
     if query.tool is None:
         return False, "the tool is unknown"
-    why = rule.unconcerned(query.tool, query.key) or _caller(rule, query)
-    if why:
-        return False, why
+    reason = rule.unconcerned(query.tool, query.key) or _caller(rule, query)
+    if reason:
+        return False, reason
     if rule.only is not None and (others := sorted(set(query.args) - set(rule.only))):
         return False, f"only: the call also has {', '.join(others)}"
-    found: list[tuple[Verdict, str]] = []
+    verdictses: list[tuple[Verdict, str]] = []
     for constraint in rule.when:
         verdict = constraint.judge(wide=rule.wide)(query.args, query.tool.input_schema)
-        found.append((verdict, worded("when", constraint, query, verdict)))
-    found += explained(rule, query)
-    for verdict, said in found:
+        verdictses.append((verdict, worded("when", constraint, query, verdict)))
+    verdictses += explained(rule, query)
+    for verdict, words in verdictses:
         if verdict is False or (verdict is None and not rule.wide):
-            return False, said
-    doubts = [said for verdict, said in found if verdict is None]
-    return True, "; ".join(doubts or [said for _, said in found[len(rule.when) :]])
+            return False, words
+    doubts = [words for verdict, words in verdictses if verdict is None]
+    return True, "; ".join(doubts or [words for _, words in verdictses[len(rule.when) :]])
 
 
 def _caller(rule: Rule, query: Query) -> str:
@@ -246,11 +250,11 @@ def _caller(rule: Rule, query: Query) -> str:
 def _remembered(remembered: Sequence[Remembered], query: Query, asked: Decision) -> tuple[Considered, ...]:
     considered = []
     decided = False
-    for one in remembered:
-        why = one.unanswered(query, asked)
-        part: Part = "no match" if why else "joined" if decided else "decided"
-        decided = decided or not why
-        considered.append(Considered(rule_id=one.decision.rule_id, effect="allow", part=part, why=why))
+    for rule in remembered:
+        reason = rule.unanswered(query, asked)
+        part: Part = "no match" if reason else "joined" if decided else "decided"
+        decided = decided or not reason
+        considered.append(Considered(rule_id=rule.decision.rule_id, effect="allow", part=part, why=reason))
     return tuple(considered)
 
 
@@ -262,11 +266,11 @@ def misfits(tool: ToolMeta, args: Mapping[str, Any]) -> tuple[str, ...]:
         return ()
     declared = schema.schema.get("properties")
     names = tuple(declared) if isinstance(declared, Mapping) else ()
-    found = []
+    texts = []
     for problem in schema.problems(dict(args)):
         if problem.code is Code.missing:
             continue
         path = problem.path.removeprefix("/")
         hint = closest(path, names) if problem.code is Code.unknown_field else ""
-        found.append(f"{path or 'args'} {problem.message}{'. ' if hint else ''}{hint}")
-    return tuple(found)
+        texts.append(f"{path or 'args'} {problem.message}{'. ' if hint else ''}{hint}")
+    return tuple(texts)

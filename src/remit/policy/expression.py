@@ -144,7 +144,7 @@ def below_of(node: Node) -> tuple[Node, ...]:
 def parts_of(node: Node) -> tuple[Node, ...]:
     """The conditions that all have to hold: those between the outermost `and`."""
     if isinstance(node, Apply) and node.name == "and":
-        return tuple(part for one in node.operands for part in parts_of(one))
+        return tuple(part for operand in node.operands for part in parts_of(operand))
     return (node,)
 
 
@@ -185,8 +185,8 @@ class _Parser:
 
     def _operator(self) -> str:
         if self._kind == "word" and self._lexeme == "not":
-            found = _TOKEN.match(self._text, self._at)
-            return "not in" if found and found["word"] == "in" else ""
+            match = _TOKEN.match(self._text, self._at)
+            return "not in" if match and match["word"] == "in" else ""
         return self._lexeme if self._kind in {"word", "sign"} else ""
 
     def _take(self, name: str) -> None:
@@ -307,16 +307,16 @@ class _Parser:
 
     def _next(self) -> None:
         self._after = self._at
-        found = _TOKEN.match(self._text, self._at)
-        if found is None:
+        match = _TOKEN.match(self._text, self._at)
+        if match is None:
             rest = self._text[self._at :].strip()
             if rest:
                 raise self._error(f"has {rest[:20]!r}, which means nothing")
             self._kind, self._lexeme = "", ""
             return
-        self._at = found.end()
-        self._kind = found.lastgroup or ""
-        self._lexeme = found[self._kind]
+        self._at = match.end()
+        self._kind = match.lastgroup or ""
+        self._lexeme = match[self._kind]
 
     def _error(self, what: str) -> ExpressionError:
         return ExpressionError(f"{what} (near character {min(self._after, len(self._text)) + 1})")
@@ -352,15 +352,15 @@ def compiled(node: Node) -> Evaluate:
     if isinstance(node, Path):
         return _path(node)
     if isinstance(node, Items):
-        items = [compiled(one) for one in node.items]
-        return lambda query: [one(query) for one in items]
+        items = [compiled(item) for item in node.items]
+        return lambda query: [item(query) for item in items]
     return _apply(node)
 
 
 def verdict(evaluate: Evaluate, query: Query) -> bool | None:
     """Return whether a condition holds; None: unknown."""
-    found = evaluate(query)
-    return found if found is True or found is False else None
+    truth = evaluate(query)
+    return truth if truth is True or truth is False else None
 
 
 def _path(path: Path) -> Evaluate:
@@ -396,7 +396,7 @@ def _below(value: Any, parts: tuple[str | int, ...]) -> Any:
         elif isinstance(value, list) and isinstance(part, int):
             value = value[part] if part < len(value) else UNKNOWN
         elif isinstance(value, list) and len(value) <= _MOST:
-            return [_below(one, parts[index:]) for one in value]
+            return [_below(entry, parts[index:]) for entry in value]
         else:
             return UNKNOWN
     return value
@@ -415,8 +415,8 @@ _ROOTS: Final[Mapping[str, Evaluate]] = {
 def _apply(node: Apply) -> Evaluate:
     name = node.name
     if name in {"and", "or"}:
-        return _joined([compiled(one) for one in _chain(node)], decisive=name == "or")
-    operands = [compiled(one) for one in node.operands]
+        return _joined([compiled(operand) for operand in _chain(node)], decisive=name == "or")
+    operands = [compiled(operand) for operand in node.operands]
     if name == "age":
         return lambda query: _age(operands[0](query), query.now)
     if len(operands) == 1:
@@ -433,7 +433,7 @@ def _chain(node: Node, name: str = "") -> list[Node]:
     """The operands of one `and` or `or` after the other."""
     if not isinstance(node, Apply) or node.name != (name or node.name):
         return [node]
-    return [part for one in node.operands for part in _chain(one, node.name)]
+    return [part for operand in node.operands for part in _chain(operand, node.name)]
 
 
 def _joined(operands: list[Evaluate], *, decisive: bool) -> Evaluate:
@@ -441,8 +441,8 @@ def _joined(operands: list[Evaluate], *, decisive: bool) -> Evaluate:
 
     def evaluate(query: Query) -> Any:
         result: Any = other
-        for one in every:
-            value = one(query)
+        for judge in every:
+            value = judge(query)
             if value is decisive:
                 return decisive
             if value is not other:
@@ -454,11 +454,11 @@ def _joined(operands: list[Evaluate], *, decisive: bool) -> Evaluate:
 
 def _compared(left: Evaluate, right: Evaluate, order: Callable[[Any, Any], bool]) -> Evaluate:
     def compare(query: Query) -> Any:
-        one, other = left(query), right(query)
-        if type(one) is int and type(other) is int:
-            return order(one, other)
-        alike = (_is_number(one) and _is_number(other)) or (isinstance(one, str) and isinstance(other, str))
-        return order(one, other) if alike else UNKNOWN
+        ours, other = left(query), right(query)
+        if type(ours) is int and type(other) is int:
+            return order(ours, other)
+        alike = (_is_number(ours) and _is_number(other)) or (isinstance(ours, str) and isinstance(other, str))
+        return order(ours, other) if alike else UNKNOWN
 
     return compare
 
@@ -532,7 +532,7 @@ def _not_in(one: Any, many: Any) -> Any:
 def _all_in(some: Any, many: Any) -> Any:
     if not isinstance(some, list) or not isinstance(many, list) or len(some) * len(many) > _MOST:
         return UNKNOWN
-    return _every([_in(one, many) for one in some]) if some else UNKNOWN
+    return _every([_in(entry, many) for entry in some]) if some else UNKNOWN
 
 
 def _adds(name: str) -> Callable[[Any, Any], Any]:

@@ -44,17 +44,17 @@ def may_decide(approvers: Collection[str], who: str, groups: Collection[str] = (
 
 def parse_groups(raw: Mapping[str, Any]) -> Groups:
     """The groups of a file. Raises PolicyError."""
-    found: dict[str, tuple[str, ...]] = {}
+    groups: dict[str, tuple[str, ...]] = {}
     for name, members in raw.items():
         listed = (members,) if isinstance(members, str) else tuple(members) if isinstance(members, list | tuple) else ()
         if not _NAME.fullmatch(name):
             raise PolicyError(f"policy.groups: {name!r} is not a name", remedy="Use letters, digits, '_' and '-'.")
-        if not listed or not all(isinstance(one, str) and one for one in listed):
+        if not listed or not all(isinstance(entry, str) and entry for entry in listed):
             raise PolicyError(f"policy.groups.{name} must list names", remedy=f'Write {name} = ["ann", "bob"].')
-        if nested := next((one for one in listed if one.startswith(_SIGN)), None):
+        if nested := next((entry for entry in listed if entry.startswith(_SIGN)), None):
             raise PolicyError(f"policy.groups.{name} holds the group {nested!r}", remedy="List its members instead.")
-        found[name] = listed
-    return found
+        groups[name] = listed
+    return groups
 
 
 def expanded(raw: Iterable[object], groups: Groups) -> list[object]:
@@ -76,14 +76,14 @@ def _members(rule: Mapping[str, Any], key: str, value: Any, groups: Groups) -> A
     items = [value] if isinstance(value, str) else value
     if not isinstance(items, list | tuple):
         return value
-    found: list[Any] = []
+    members: list[Any] = []
     for item in items:
         before, sign, name = item.rpartition(_SIGN) if isinstance(item, str) else ("", "", "")
         provided = (
             key == "approvers" and isinstance(item, str) and len(item) > len(PROVIDED) and item.startswith(PROVIDED)
         )
         if provided or not sign or (before and not (key == "callers" and before.endswith((":", "/")))):
-            found.append(item)
+            members.append(item)
         elif name not in groups:
             remedy = closest(name, groups) or f'Add it to [policy.groups]: {name} = ["…"].'
             raise PolicyError(
@@ -91,5 +91,5 @@ def _members(rule: Mapping[str, Any], key: str, value: Any, groups: Groups) -> A
                 remedy=remedy,
             )
         else:
-            found += [before + member for member in groups[name]]
-    return list(dict.fromkeys(found)) if all(isinstance(one, str) for one in found) else found
+            members += [before + member for member in groups[name]]
+    return list(dict.fromkeys(members)) if all(isinstance(one, str) for one in members) else members

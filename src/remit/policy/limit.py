@@ -109,12 +109,12 @@ class Limit(msgspec.Struct, frozen=True, kw_only=True):
 
     def canonical(self) -> dict[str, Any]:
         """As JSON, for the policy hash."""
-        said: dict[str, Any] = {"per": self.per, "by": sorted(self.by)}
+        fields: dict[str, Any] = {"per": self.per, "by": sorted(self.by)}
         if self.calls is not None:
-            said["calls"] = self.calls
-        said |= {"sum": self.sum or dict(self.sums), "max": self.max} if self.sum or self.sums else {}
-        said |= {"zone": self.zone} if self.zone != _UTC else {}
-        return said | ({"pot": self.pot} if self.pot else {})
+            fields["calls"] = self.calls
+        fields |= {"sum": self.sum or dict(self.sums), "max": self.max} if self.sum or self.sums else {}
+        fields |= {"zone": self.zone} if self.zone != _UTC else {}
+        return fields | ({"pot": self.pot} if self.pot else {})
 
     def spent(self, taken: tuple[int, Decimal] = _UNTOUCHED) -> str:
         """Return how full it is, in words: `400 of 500 taken today`."""
@@ -164,9 +164,9 @@ def parse_limit(table: Table) -> Limit | None:
             "Write amount, or cents/100: a power of ten.",
         )
     by = below.texts("by")
-    if wrong := next((one for one in by if one not in SHARES), None):
+    if wrong := next((share for share in by if share not in SHARES), None):
         raise below.error("by", f"does not know {wrong!r}", f"Use {' or '.join(SHARES)}.")
-    shares = tuple(one for one in SHARES if one in by)
+    shares = tuple(share for share in SHARES if share in by)
     zone, pot = below.zone(), below.text("pot")
     if pot and not NAME.fullmatch(pot):
         raise below.error("pot", f"is {pot!r}, which is not a name", "Use letters, digits, '_' and '-'.")

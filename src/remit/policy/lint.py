@@ -67,7 +67,7 @@ def _result(path: Path, known: Mapping[str, ToolMeta]) -> Iterator[Problem]:
 
 def _comparisons(node: Node, about: Sequence[ToolMeta], known: Mapping[str, ToolMeta]) -> Iterator[Problem]:
     if isinstance(node, Apply) and node.name in COMPARISONS:
-        kinds = [_kind(one, about, known) for one in node.operands]
+        kinds = [_kind(operand, about, known) for operand in node.operands]
         if node.name in {"in", "not in"}:
             wrong = kinds[1] not in {"", "list"}
         else:
@@ -97,12 +97,12 @@ def _kind(node: Node, about: Sequence[ToolMeta], known: Mapping[str, ToolMeta]) 
 
 
 def _of_schema(schema: JsonSchema | None, parts: tuple[str | int, ...]) -> str:
-    found: Any = schema
+    node: Any = schema
     for part in parts:
-        properties = found.get("properties") if isinstance(found, dict) else None
-        found = properties.get(part) if isinstance(properties, dict) else None
-    said = found.get("type") if isinstance(found, dict) else None
-    return _KINDS.get(said, "") if isinstance(said, str) else ""
+        properties = node.get("properties") if isinstance(node, dict) else None
+        node = properties.get(part) if isinstance(properties, dict) else None
+    kind = node.get("type") if isinstance(node, dict) else None
+    return _KINDS.get(kind, "") if isinstance(kind, str) else ""
 
 
 Kind = Literal[
@@ -332,8 +332,8 @@ def _reaches(name: str, schema: object) -> bool:
     known = schema if isinstance(schema, Mapping) else {}
     if known.get("type") == "boolean":
         return False  # such as `create_folders`: it switches something on
-    said, shape = known.get(KEYWORD), FORMATS.get(str(known.get("format")))
-    return (said or shape or role_of_name(name) or "content") != "content"
+    role, shape = known.get(KEYWORD), FORMATS.get(str(known.get("format")))
+    return (role or shape or role_of_name(name) or "content") != "content"
 
 
 def _redundant(rule: Rule, scope: _Scope) -> Iterator[Finding]:
@@ -424,12 +424,12 @@ def _covers(one: Rule, other: Rule) -> bool:
     """Return whether `one` matches every caller and all arguments that `other` matches."""
     if one.callers and not (other.callers and set(other.callers) <= set(one.callers)):
         return False
-    asked = {constraint.path: set(map(str, constraint.operators)) for constraint in other.when}
+    operators = {constraint.path: set(map(str, constraint.operators)) for constraint in other.when}
     if any(mine not in {None, (), theirs} for mine, theirs in zip(_more(one), _more(other), strict=True)):
         return False
     if one.only is not None and (other.only is None or not set(other.only) <= set(one.only)):
         return False
-    return all(set(map(str, constraint.operators)) <= asked.get(constraint.path, set()) for constraint in one.when)
+    return all(set(map(str, constraint.operators)) <= operators.get(constraint.path, set()) for constraint in one.when)
 
 
 def _same_tools(one: Rule, other: Rule) -> bool:

@@ -43,7 +43,7 @@ def covers(tools: Iterable[str], name: str, key: str) -> bool:
 def within(pattern: str, tools: Iterable[str]) -> bool:
     """Return whether every tool that a pattern covers is one of `tools`, as far as their text shows it."""
     # A star may stand for a star in the other pattern; a question mark may not.
-    wider = [one for one in tools if one == pattern or not (is_glob(pattern) and "?" in one)]
+    wider = [tool for tool in tools if tool == pattern or not (is_glob(pattern) and "?" in tool)]
     return covers(wider, pattern, pattern)
 
 
@@ -59,6 +59,6 @@ def parse_overlay(source: str, rules: Iterable[object] = (), tools: Sequence[str
             )
     named = tuple(msgspec.structs.replace(rule, id=f"{source}:{rule.id}") for rule in parsed)
     listed = None if tools is None else tools_of(Table({"tools": list(tools)}, source, ("tools",))) if tools else ()
-    said = {"source": source, "rules": [rule.canonical() for rule in named], "tools": sorted(listed or ())}
-    text = canonical(said | {"lists": listed is not None})
+    fields = {"source": source, "rules": [rule.canonical() for rule in named], "tools": sorted(listed or ())}
+    text = canonical(fields | {"lists": listed is not None})
     return Overlay(source=source, rules=named, tools=listed, key=sha256(text), text=text)

@@ -51,8 +51,8 @@ class Places(NamedTuple):
 
     def hosts(self, args: Mapping[str, Any]) -> tuple[list[Any], bool]:
         """The hosts of all URLs in the arguments, in lower case, and whether one of them is unknown."""
-        given = [value for name in self.urls if (value := args.get(name)) is not None]
-        hosts = [_host_of(value) for value in _each(given)]
+        addresses = [value for name in self.urls if (value := args.get(name)) is not None]
+        hosts = [_host_of(value) for value in _each(addresses)]
         return [host for host in hosts if host is not None], None in hosts
 
     def values(self, args: Mapping[str, Any], path: str, *, wide: bool) -> tuple[list[Any], bool]:
@@ -67,8 +67,8 @@ class Places(NamedTuple):
             if folder is None or wide:
                 values.append(value)
             if folder is not None:
-                whole = [_joined(one, args.get(folder)) for one in (value if isinstance(value, list) else [value])]
-                values += [one for one in whole if one is not None]
+                whole = [_joined(entry, args.get(folder)) for entry in (value if isinstance(value, list) else [value])]
+                values += [entry for entry in whole if entry is not None]
                 missing = None in whole
         if wide and path == PATH:
             values += [args[name] for name in self.named if args.get(name) is not None]
@@ -84,9 +84,9 @@ def places_of(schema: JsonSchema | None) -> Places:
     """Return what the input schema of a tool says of paths."""
     if schema is None:
         return _NOWHERE
-    found = _known.get(id(schema))
-    if found is not None and found[0] is schema:
-        return found[1]
+    known = _known.get(id(schema))
+    if known is not None and known[0] is schema:
+        return known[1]
     if len(_known) >= _MOST:
         _known.clear()
     places = _look(schema)
@@ -98,10 +98,16 @@ def _look(schema: JsonSchema) -> Places:
     properties = schema.get("properties")
     if not isinstance(properties, Mapping):
         return _NOWHERE
-    tables = {name: one for name, one in properties.items() if isinstance(one, Mapping)}
-    below = {name: one[BELOW] for name, one in tables.items() if isinstance(one.get(BELOW), str)}
-    named = [name for name, one in tables.items() if name != PATH and _is_path(name, one)]
-    urls = tuple(name for name, one in tables.items() if _is_url(name, one))
+    tables = {
+        name: property_schema for name, property_schema in properties.items() if isinstance(property_schema, Mapping)
+    }
+    below = {
+        name: property_schema[BELOW]
+        for name, property_schema in tables.items()
+        if isinstance(property_schema.get(BELOW), str)
+    }
+    named = [name for name, property_schema in tables.items() if name != PATH and _is_path(name, property_schema)]
+    urls = tuple(name for name, property_schema in tables.items() if _is_url(name, property_schema))
     apart = [name for name in named if name not in below.values()] if PATH in below else named
     return Places(below, tuple(apart), urls)
 
@@ -128,8 +134,8 @@ def _each(values: list[Any]) -> Iterator[Any]:
 
 def _host_of(value: Any) -> str | None:
     """The host of a URL; None where clients may differ about it."""
-    found = _HOST.fullmatch(value) if isinstance(value, str) else None
-    return found[1].lower() if found else None
+    match = _HOST.fullmatch(value) if isinstance(value, str) else None
+    return match[1].lower() if match else None
 
 
 def _joined(value: Any, folder: Any) -> str | None:

@@ -99,10 +99,10 @@ def fold(text: str) -> str:
 
 def _url(text: str) -> tuple[str, ...]:
     """A folded URL as most clients understand it; nothing where the text has no scheme."""
-    found = _URL.fullmatch(text)
-    if found is None:
+    match = _URL.fullmatch(text)
+    if match is None:
         return ()
-    scheme, authority, path, rest = found.groups()
+    scheme, authority, path, rest = match.groups()
     host, colon, port = authority.rpartition("@")[2].rpartition(":")
     name = host if colon and (port.isdigit() or not port) else host + colon + port
     below = _tidy("/" + path) if path.strip("/") else ""
@@ -112,13 +112,13 @@ def _url(text: str) -> tuple[str, ...]:
 
 def _hidden(plain: str, decoded: str) -> tuple[str, ...]:
     """Return what a text means to who drops or stops at its control characters, or opens a file as Windows names it."""
-    found: list[str] = []
+    readings: list[str] = []
     for text in (plain, decoded):
         if _CONTROLS.search(text):
-            found += (_CONTROLS.sub("", text), text.partition("\0")[0])
-    found += [text.removesuffix(_STREAM) for text in (plain, decoded, *found) if text.endswith(_STREAM)]
-    found += [_ENDS.sub("", text) for text in (plain, decoded, *found) if _ENDS.search(text)]
-    return (*found, *map(_tidy, found))
+            readings += (_CONTROLS.sub("", text), text.partition("\0")[0])
+    readings += [text.removesuffix(_STREAM) for text in (plain, decoded, *readings) if text.endswith(_STREAM)]
+    readings += [_ENDS.sub("", text) for text in (plain, decoded, *readings) if _ENDS.search(text)]
+    return (*readings, *map(_tidy, readings))
 
 
 def _disguised(text: str) -> bool:

@@ -33,13 +33,13 @@ def overlays_named(text: bytes) -> tuple[str, ...]:
 
 def policy_of(text: bytes, overlays: Iterable[bytes] = ()) -> Policy:
     """The policy that a kept text is of, with the texts of its overlays. Raises PolicyError if it cannot be applied."""
-    said = _decoded(text)
-    if said.get("defaults") != DEFAULTS_VERSION:
-        raise PolicyError(f"these rules stand on the defaults {said.get('defaults')!r}", remedy=_OTHER)
-    taint = next((one for one in TAINTS if one == said.get("taint", "ask")), None)
+    document = _decoded(text)
+    if document.get("defaults") != DEFAULTS_VERSION:
+        raise PolicyError(f"these rules stand on the defaults {document.get('defaults')!r}", remedy=_OTHER)
+    taint = next((taint_name for taint_name in TAINTS if taint_name == document.get("taint", "ask")), None)
     if taint is None:
-        raise PolicyError(f"these rules have the taint {said['taint']!r}", remedy=_OTHER)
-    policy = Policy(_rules(said), [overlay_of_text(one) for one in overlays], taint=taint)
+        raise PolicyError(f"these rules have the taint {document['taint']!r}", remedy=_OTHER)
+    policy = Policy(_rules(document), [overlay_of_text(taint_name) for taint_name in overlays], taint=taint)
     if policy.text != text:
         raise PolicyError("these rules do not read back as they were recorded", remedy=_OTHER)
     return policy
@@ -47,9 +47,11 @@ def policy_of(text: bytes, overlays: Iterable[bytes] = ()) -> Policy:
 
 def overlay_of_text(text: bytes) -> Overlay:
     """The overlay that a kept text is of. Raises PolicyError."""
-    said = _decoded(text)
-    tools = tuple(said.get("tools", ())) if said.get("lists") else None
-    return Overlay(source=str(said.get("source", "")), rules=_rules(said), tools=tools, key=sha256(text), text=text)
+    document = _decoded(text)
+    tools = tuple(document.get("tools", ())) if document.get("lists") else None
+    return Overlay(
+        source=str(document.get("source", "")), rules=_rules(document), tools=tools, key=sha256(text), text=text
+    )
 
 
 def rule_of(said: Mapping[str, Any], number: int = 1) -> Rule:

@@ -55,12 +55,12 @@ def parse_when(table: Table, key: str = "when") -> tuple[Constraint, ...]:
         return ()
     if not isinstance(raw, Mapping) or not raw:
         raise table.error(key, f"must be a table of arguments, not {describe(raw)}")
-    found: dict[str, Constraint] = {}
+    constraints: dict[str, Constraint] = {}
     for path, operators in _flatten(table, key, "", raw):
-        if path in found:
+        if path in constraints:
             raise table.error(f"{key}.{path}", "is given twice, once nested and once dotted")
-        found[path] = _constraint(table, f"{key}.{path}", path, operators)
-    return tuple(found[path] for path in sorted(found))
+        constraints[path] = _constraint(table, f"{key}.{path}", path, operators)
+    return tuple(constraints[path] for path in sorted(constraints))
 
 
 def _flatten(table: Table, key: str, above: str, raw: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -268,7 +268,7 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def bounded(self) -> frozenset[str]:
         """The arguments that the rule itself limits to what it names."""
-        return frozenset(one.path for one in self.when if one.bounds)
+        return frozenset(constraint.path for constraint in self.when if constraint.bounds)
 
     @property
     def looks_for_untrusted(self) -> bool:
@@ -328,36 +328,40 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
 
     def canonical(self) -> dict[str, Any]:
         """Return what the rule says, as JSON, without its place in the file: what the policy hash is made of."""
-        said: dict[str, Any] = {"id": self.id, "effect": self.effect}
+        fields: dict[str, Any] = {"id": self.id, "effect": self.effect}
         for name in ("tools", "providers", "callers", "approvers"):
             if getattr(self, name):
-                said[name] = sorted(getattr(self, name))
+                fields[name] = sorted(getattr(self, name))
         if self.levels:
-            said["levels"] = [level.name for level in self.levels]
+            fields["levels"] = [level.name for level in self.levels]
         if self.when:
-            said["when"] = {one.path: {op.name: op.operand for op in one.operators} for one in self.when}
-        said |= self._more()
+            fields["when"] = {
+                constraint.path: {op.name: op.operand for op in constraint.operators} for constraint in self.when
+            }
+        fields |= self._more()
         if self.effect == "ask":
-            said |= {"approvals": self.approvals, "expires_s": self.expires_s}
+            fields |= {"approvals": self.approvals, "expires_s": self.expires_s}
         if self.taint is not None:
-            said["taint"] = self.taint
-        return said | {"reason": self.reason}
+            fields["taint"] = self.taint
+        return fields | {"reason": self.reason}
 
     def _more(self) -> dict[str, Any]:
         """Return what older rules do not say, which leaves their hash as it is."""
-        said: dict[str, Any] = {}
+        more: dict[str, Any] = {}
         if self.only is not None:
-            said["only"] = sorted(self.only)
+            more["only"] = sorted(self.only)
         if self.unless:
-            said["unless"] = {one.path: {op.name: op.operand for op in one.operators} for one in self.unless}
+            more["unless"] = {
+                constraint.path: {op.name: op.operand for op in constraint.operators} for constraint in self.unless
+            }
         for name, part in (("during", self.during), ("outside", self.outside), ("limit", self.limit)):
             if part is not None:
-                said[name] = part.canonical()
+                more[name] = part.canonical()
         if self.where is not None:
-            said["where"] = str(self.where)
+            more["where"] = str(self.where)
         if self.default:
-            said["default"] = True
-        return said
+            more["default"] = True
+        return more
 
     def means(self, pattern: str, tool: ToolMeta, key: str) -> bool:
         """Return whether one of its patterns in `tools` means this tool, by its name, its alias or this key."""
@@ -401,7 +405,7 @@ def parse_rule(raw: object, number: int) -> Rule:
         id=identifier,
         effect=effect,
         tools=tools_of(table),
-        levels=tuple(sorted({_level(table, one) for one in table.texts("levels")})),
+        levels=tuple(sorted({_level(table, text) for text in table.texts("levels")})),
         providers=table.texts("providers"),
         callers=parse_callers(table),
         when=when,
@@ -524,5 +528,5 @@ def _expires(table: Table) -> int | None:
 
 def _duration(text: object) -> int:
     """Seconds of a duration such as `1d12h`; 0 for any other text."""
-    found = _DURATION.fullmatch(text) if isinstance(text, str) else None
-    return sum(int(part or 0) * unit for part, unit in zip(found.groups(), _SECONDS, strict=True)) if found else 0
+    match = _DURATION.fullmatch(text) if isinstance(text, str) else None
+    return sum(int(part or 0) * unit for part, unit in zip(match.groups(), _SECONDS, strict=True)) if match else 0

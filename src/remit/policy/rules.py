@@ -115,12 +115,15 @@ class Policy:
         self._lists: Final = tuple(each for each in overlays if each.tools is not None)
         check_ids(self._configured)
         self.rules: Final = (*self._configured, *(rule for each in overlays for rule in each.rules))
-        said: dict[str, Any] = {"defaults": DEFAULTS_VERSION, "rules": [rule.canonical() for rule in self._configured]}
+        fields: dict[str, Any] = {
+            "defaults": DEFAULTS_VERSION,
+            "rules": [rule.canonical() for rule in self._configured],
+        }
         if taint != "ask":
-            said["taint"] = taint
+            fields["taint"] = taint
         if overlays:
-            said["overlays"] = [each.key for each in overlays]
-        self.text: Final = canonical(said)
+            fields["overlays"] = [each.key for each in overlays]
+        self.text: Final = canonical(fields)
         """Everything it says, in canonical JSON; the overlays by the digests of their own texts."""
         self.hash: Final = sha256(self.text)
         self.overlays: Final = tuple(overlays)
@@ -144,19 +147,19 @@ class Policy:
         if not overlays:
             return self
         key = tuple([each.key for each in overlays])
-        found = self._narrowed.get(key)
-        if found is None:
+        policy = self._narrowed.get(key)
+        if policy is None:
             if len(self._narrowed) >= _MAX_NARROWED:
                 self._narrowed.clear()
-            found = self._narrowed[key] = Policy(self._configured, overlays, taint=self._taint, groups=self.groups)
-        return found
+            policy = self._narrowed[key] = Policy(self._configured, overlays, taint=self._taint, groups=self.groups)
+        return policy
 
     def decide(self, query: Query, remembered: Sequence[Remembered] = ()) -> Decision:
         """The decision on a call; never raises. A remembered approval answers a question, it lifts no denial."""
         try:
             decision = self._decide(query)
             if remembered and decision.effect == "ask":
-                return next((one.decision for one in remembered if one.answers(query, decision)), decision)
+                return next((rule.decision for rule in remembered if rule.answers(query, decision)), decision)
         except Exception as error:  # noqa: BLE001 - a policy that cannot be evaluated must not let anything through
             return _undecided(error)
         return decision
@@ -269,21 +272,21 @@ class Policy:
 
         `asking` are doubts, and rules that a job brings along: they make it stricter at most.
         """
-        found = list(asking)
+        ready_rules = list(asking)
         for ready in indexed.defaults:
             holds = ready.met is None or ready.met(query)
             if holds and ready.rule.effect == "deny":
                 return ready.decision
             if holds is not False:
-                found.append(ready if holds else ready._replace(decision=ready.doubtful))
-        return _question(found, query.caller.principal) if found else indexed.default
+                ready_rules.append(ready if holds else ready._replace(decision=ready.doubtful))
+        return _question(ready_rules, query.caller.principal) if ready_rules else indexed.default
 
     def _tainted(self, query: Query, paths: Collection[str]) -> Decision | None:
         """Return what untrusted arguments lead to by themselves; None: nothing."""
         about = self._about(query)
-        said = [rule for rule in about if rule.taint is not None]
-        if said:
-            first = max(said, key=lambda rule: TAINTS.index(rule.taint or "allow"))
+        rules = [rule for rule in about if rule.taint is not None]
+        if rules:
+            first = max(rules, key=lambda rule: TAINTS.index(rule.taint or "allow"))
             effect, rule_id = _effect(first.taint or "ask"), f"taint:{first.id}"
         elif any(rule.effect == "allow" and _bounded(rule, query).issuperset(paths) for rule in about):
             return None
@@ -338,14 +341,14 @@ def _undecided(error: Exception) -> Decision:
 
 
 def _ready(rule: Rule) -> _Ready:
-    said: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "effect": rule.effect,
         "rule_id": rule.id,
         "reason": rule.reason or f"Rule {rule.id} {_REASONS[rule.effect]}",
     }
     if rule.effect == "ask":
-        said |= {"approvals": rule.approvals, "approvers": rule.approvers, "expires_s": rule.expires_s}
-    decision = Decision(**said)
+        fields |= {"approvals": rule.approvals, "approvers": rule.approvers, "expires_s": rule.expires_s}
+    decision = Decision(**fields)
     doubtful = (
         Decision(effect="ask", rule_id=rule.id, reason=_DOUBTFUL, doubt=True) if rule.effect == "deny" else decision
     )

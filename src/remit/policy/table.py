@@ -56,9 +56,9 @@ class Table:
     def choice(self, key: str, choices: Sequence[T]) -> T:
         """One of a few strings; required."""
         value = self._raw.get(key)
-        for one in choices:
-            if one == value:
-                return one
+        for candidate in choices:
+            if candidate == value:
+                return candidate
         known = f"Use one of: {', '.join(choices)}."
         if key not in self._raw:
             raise self.error(key, "is missing", known)

@@ -51,8 +51,8 @@ def verdict_on(policy: Policy, facts: RecordedFacts) -> Decision:
     decision = policy.tainted(query, decision, facts.untrusted)
     if decision.effect != "ask":
         return decision
-    exact = (one for one in facts.remembered if one.args_digest is not None and one.answers(query, decision))
-    return next((one.decision for one in exact), decision)
+    exact = (rule for rule in facts.remembered if rule.args_digest is not None and rule.answers(query, decision))
+    return next((rule.decision for rule in exact), decision)
 
 
 def agrees(decision: Decision, effect: Effect, rule: str, *, question: bool, untrusted: bool) -> bool:

@@ -308,7 +308,7 @@ def _program(name: str, cwd: str, env: Mapping[str, str]) -> str:
         if not (path.is_file() and os.access(path, os.X_OK)):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), name)
         return name
-    found = shutil.which(name, path=env.get("PATH", os.defpath))
-    if found is None:
+    program = shutil.which(name, path=env.get("PATH", os.defpath))
+    if program is None:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
-    return found
+    return program

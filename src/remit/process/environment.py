@@ -22,8 +22,8 @@ def environment(ours: Mapping[str, str], added: Mapping[str, str]) -> dict[str, 
 
 def secrets_of(env: Mapping[str, str]) -> list[str]:
     """The values whose names say that they are secret, longest first."""
-    found = {value for name, value in env.items() if name not in _FOLDERS and MASK in mask(f"{name}={value}")}
-    return sorted((value for value in found if len(value) >= _SHORTEST), key=len, reverse=True)
+    values = {value for name, value in env.items() if name not in _FOLDERS and MASK in mask(f"{name}={value}")}
+    return sorted((value for value in values if len(value) >= _SHORTEST), key=len, reverse=True)
 
 
 def without(secrets: list[str], text: str) -> str:

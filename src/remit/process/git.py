@@ -113,8 +113,8 @@ def repository_at(folder: Path) -> Repository:
         if (own / "HEAD").is_file():
             shared = own / "commondir"
             return Repository(top, own, own / _path_in(shared) if shared.is_file() else own)
-    why = f"{folder} is no git repository. Run it where the code is, or give the repository."
-    raise ProviderError(why, cause=Code.env_unavailable)
+    reason_text = f"{folder} is no git repository. Run it where the code is, or give the repository."
+    raise ProviderError(reason_text, cause=Code.env_unavailable)
 
 
 class Git:
@@ -142,15 +142,15 @@ class Git:
             return child.out.data.decode(errors="replace").rstrip("\n")
         if refusal is not None:
             return refusal
-        why = reason(child.shown(child.err)) or child.why_ended
-        raise ProviderError(f"git {words[0]}: {why}", cause=Code.env_unavailable)
+        reason_text = reason(child.shown(child.err)) or child.why_ended
+        raise ProviderError(f"git {words[0]}: {reason_text}", cause=Code.env_unavailable)
 
     async def items(self, *words: str, env: Mapping[str, str] | None = None, stdin: bytes = b"") -> list[str]:
         """Return what git printed, each item of which ends with NUL. Raise ProviderError."""
         child = await self._ended(words, env or {}, stdin)
         if child.exit_status != 0 or child.out.truncated:
-            why = "it says too much" if child.out.truncated else reason(child.shown(child.err))
-            raise ProviderError(f"git {words[0]}: {why}", cause=Code.env_unavailable)
+            reason_text = "it says too much" if child.out.truncated else reason(child.shown(child.err))
+            raise ProviderError(f"git {words[0]}: {reason_text}", cause=Code.env_unavailable)
         return [os.fsdecode(item) for item in child.out.data.split(b"\0") if item]
 
     async def commit_of(self, name: str) -> str:
@@ -223,8 +223,8 @@ async def changed_by(repository: Path, commit: str, beside: str) -> list[str]:
 
 async def commit_of(repository: Path, name: str) -> str:
     """Return the commit that a name stands for in a repository; empty if it has none."""
-    asked = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
-    return await git(repository, *asked, refusal="")
+    words = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
+    return await git(repository, *words, refusal="")
 
 
 async def is_within(repository: Path, commit: str, other: str) -> bool:
@@ -243,9 +243,9 @@ def reason(said: str) -> str:
     """Return why a git did not do it: the lines that tell, without secrets, and what to do if that is known."""
     lines = [line.strip() for line in said.splitlines() if line.strip() and not line.startswith("hint:")]
     telling = [line for line in lines if _TELLING.search(line)] or lines
-    why = mask("; ".join(telling[:2] + telling[2:][-2:]))
+    text = mask("; ".join(telling[:2] + telling[2:][-2:]))
     remedy = next((remedy for clue, remedy in _REMEDIES if clue in said), "")
-    return f"{why}. {remedy}" if remedy else why
+    return f"{text}. {remedy}" if remedy else text
 
 
 @contextmanager
@@ -268,9 +268,9 @@ def _room(folder: Path, remote: str = "") -> Iterator[tuple[Path, Repository]]:
 def _settings(repository: Repository, room: Path, remote: str) -> str:
     file = repository.common / "config"
     listing = ("config", "--file", str(file), "--no-includes", "--null", "--list")
-    said = _read(listing, room, {**_OURS, "HOME": str(room)}) if file.exists() else ""
+    listing_text = _read(listing, room, {**_OURS, "HOME": str(room)}) if file.exists() else ""
     settings = [_SETTINGS]
-    for item in said.split("\0"):
+    for item in listing_text.split("\0"):
         if _TAKEN.fullmatch(item):
             name, _, value = item.partition("\n")
             settings.append(f"[{name.partition('.')[0]}]\n\t{name.partition('.')[2]} = {value}\n")
@@ -288,8 +288,8 @@ def _address(url: str, repository: Repository) -> str:
         return url
     place = (repository.top / path).resolve()
     if place.is_relative_to(repository.top):
-        why = f"the remote {place} lies in the repository itself, and its hooks would be started"
-        raise ProviderError(why, cause=Code.permission_denied)
+        reason_text = f"the remote {place} lies in the repository itself, and its hooks would be started"
+        raise ProviderError(reason_text, cause=Code.permission_denied)
     return str(place)
 
 
@@ -309,8 +309,8 @@ def _read(words: tuple[str, ...], cwd: Path, env: Mapping[str, str]) -> str:
     except subprocess.TimeoutExpired as error:
         raise ProviderError(f"git {words[0]} did not end", cause=Code.env_unavailable) from error
     if ended.returncode:
-        why = reason(ended.stderr.decode(errors="replace"))
-        raise ProviderError(f"git {words[0]}: {why}", cause=Code.env_unavailable)
+        reason_text = reason(ended.stderr.decode(errors="replace"))
+        raise ProviderError(f"git {words[0]}: {reason_text}", cause=Code.env_unavailable)
     return os.fsdecode(ended.stdout)
 
 

@@ -87,15 +87,15 @@ class _Stop:
 
 def _wait(program: int, stop: _Stop, grace_s: float) -> int:
     """Return the wait status of the program, which ends by itself, after SIGTERM, or killed with what it started."""
-    told = False
+    stop_sent = False
     while True:
         pid, status = os.waitpid(-1, os.WNOHANG)
         if pid == program:
             return status
         if pid:
             continue  # an orphan that was adopted
-        if stop.at is not None and not told:
-            told = True
+        if stop.at is not None and not stop_sent:
+            stop_sent = True
             with suppress(ProcessLookupError):
                 os.killpg(program, signal.SIGTERM)
         if stop.at is not None and (stop.is_orphaned or time.monotonic() - stop.at > grace_s):

@@ -97,7 +97,7 @@ class Consistency:
 
         Streams are read one after the other while others write: who seems to miss something is read again.
         """
-        said: list[tuple[str, str]] = []
+        problems: list[tuple[str, str]] = []
         for question, invocation in tuple(self._used.items()):
             caller, _, confirmation = question.rpartition(f"/{CONFIRMATION}/")
             known = caller in self._streams and caller.startswith(f"{JOB}/")  # of a session, another one may spend it
@@ -106,18 +106,18 @@ class Consistency:
             call = self._calls.get(invocation)
             if call is None:
                 if known:
-                    said.append((question, f"it was spent on {invocation}, which was never announced"))
+                    problems.append((question, f"it was spent on {invocation}, which was never announced"))
             elif call.confirmation != confirmation:
-                said.append((call.stream, f"{invocation} spent {confirmation}, and names another confirmation"))
+                problems.append((call.stream, f"{invocation} spent {confirmation}, and names another confirmation"))
             elif call.tool and (call.tool, call.arguments) != self._asked.get(question, (call.tool, call.arguments)):
-                said.append((call.stream, f"{invocation} is not the call that {confirmation} asked about"))
+                problems.append((call.stream, f"{invocation} is not the call that {confirmation} asked about"))
         for invocation, call in tuple(self._calls.items()):
             question = f"{call.stream}/{CONFIRMATION}/{call.confirmation}"
             if question in self._streams and question not in self._used:
                 await self._again(question)
                 if question not in self._used:
-                    said.append((call.stream, f"{invocation} ran on {call.confirmation}, which no call spent"))
-        return [*said, *[misplaced async for misplaced in self._misplaced()]]
+                    problems.append((call.stream, f"{invocation} ran on {call.confirmation}, which no call spent"))
+        return [*problems, *[misplaced async for misplaced in self._misplaced()]]
 
     async def _misplaced(self) -> AsyncIterator[tuple[str, str]]:
         """Give the forks that do not begin after the event that they name."""

@@ -254,7 +254,11 @@ class FactReader:
 
     async def _untrusted(self, payload: Asked) -> tuple[str, ...]:
         encoded = await self._journal.value(payload.untrusted, payload.untrusted_blob)
-        return tuple(dict.fromkeys(str(one.get("path", "")) for one in _decode_untrusted(encoded))) if encoded else ()
+        return (
+            tuple(dict.fromkeys(str(argument.get("path", "")) for argument in _decode_untrusted(encoded)))
+            if encoded
+            else ()
+        )
 
     async def _tool(self, payload: Asked) -> ToolMeta | None:
         """The tool as the gate knew it; None: there was none of this name."""
@@ -309,7 +313,7 @@ class FactReader:
         last = decided.seen
         if decided.origin.shares:
             last = {**await self._shared(decided.stream), **last}
-        seen = {tool: await self._result(one) for tool, one in last.items()}
+        seen = {tool: await self._result(event) for tool, event in last.items()}
         if isinstance(recorded, DecisionFacts):
             for tool, seq in recorded.seen.items():
                 seen[tool] = await self._result_at(decided.stream, seq)
@@ -387,7 +391,7 @@ def _held(decided: Decided, *, exact: bool) -> tuple[Remembered, ...]:
         return tuple(rule for rule, until in decided.remembered if rule.made_at <= decided.event.at < until)
     answered = decided.payload.rule_id.removeprefix("remembered:")
     by_id = {held.rule.id: held.rule for held in decided.remembered}
-    return tuple(by_id[one] for one in dict.fromkeys((*named, answered)) if one in by_id)
+    return tuple(by_id[approval] for approval in dict.fromkeys((*named, answered)) if approval in by_id)
 
 
 STREAMS: Final = 500
@@ -433,18 +437,18 @@ class Hits(msgspec.Struct, frozen=True, kw_only=True):
 
 async def hits_of(journal: Journal, since: int) -> dict[str, Hits]:
     """Return what each rule decided at or after `since`, by its id, as far as the newest streams tell."""
-    found: dict[str, Hits] = {}
+    hits: dict[str, Hits] = {}
     async for ruling in _rulings(journal, since):
-        before = found.get(ruling.rule_id) or Hits(rule_id=ruling.rule_id)
+        before = hits.get(ruling.rule_id) or Hits(rule_id=ruling.rule_id)
         counted = {ruling.verdict: getattr(before, ruling.verdict) + 1}
-        found[ruling.rule_id] = msgspec.structs.replace(before, last_at=max(before.last_at, ruling.at), **counted)
-    return found
+        hits[ruling.rule_id] = msgspec.structs.replace(before, last_at=max(before.last_at, ruling.at), **counted)
+    return hits
 
 
 async def rulings_of(journal: Journal, since: int, rule: str) -> list[Ruling]:
     """Each decision of a rule at or after `since`, newest first, as far as the newest streams tell."""
-    found = [ruling async for ruling in _rulings(journal, since) if ruling.rule_id == rule]
-    return sorted(found, key=lambda ruling: -ruling.at)
+    rulings = [ruling async for ruling in _rulings(journal, since) if ruling.rule_id == rule]
+    return sorted(rulings, key=lambda ruling: -ruling.at)
 
 
 async def _rulings(journal: Journal, since: int) -> AsyncIterator[Ruling]:

@@ -81,9 +81,9 @@ async def find_job(journal: Journal, reference: str) -> str:
     if await journal.head(stream_named(reference)) is not None:
         return reference
     heads = await journal.heads(HeadQuery(kind=KIND, limit=_RECENT)) if reference else []
-    found = [head for head in heads if head.stream.endswith(reference)]
-    found = found or [head for head in heads if head.stream.startswith(stream_of(reference))]
-    if len(found) != 1:
-        why = f"fits {len(found)} jobs" if found else "is not the id of a job"
-        raise NotFoundError(f"{reference!r} {why}", code=Code.JOB_NOT_FOUND, remedy="`remit jobs` lists them.")
-    return found[0].stream.partition("/")[2]
+    matches = [head for head in heads if head.stream.endswith(reference)]
+    matches = matches or [head for head in heads if head.stream.startswith(stream_of(reference))]
+    if len(matches) != 1:
+        reason = f"fits {len(matches)} jobs" if matches else "is not the id of a job"
+        raise NotFoundError(f"{reference!r} {reason}", code=Code.JOB_NOT_FOUND, remedy="`remit jobs` lists them.")
+    return matches[0].stream.partition("/")[2]

@@ -44,9 +44,9 @@ def task_error(history: History, row: JobRow) -> TaskError | None:
     if isinstance(end, JobFailed):
         return error_view(end.error)
     if isinstance(end, JobCancelled):
-        why = f": {end.reason}" if end.reason else ""
+        reason = f": {end.reason}" if end.reason else ""
         by = f" by {end.by}" if end.by else ""
-        return TaskError(code=Code.JOB_CANCELLED.name, message=f"cancelled{by}{why}")
+        return TaskError(code=Code.JOB_CANCELLED.name, message=f"cancelled{by}{reason}")
     if row.stuck and stuck is not None and stuck.correlation_key == stuck_by(row.code):
         return error_view(ErrorInfo(code=row.code, message=stuck.reason, step=stuck.step))
     return None
@@ -90,7 +90,7 @@ def trace_lines(events: Sequence[Event]) -> tuple[str, ...]:
 
 def step_rows(story: Story, preview: Preview = shown) -> tuple[StepRow, ...]:
     """Every effect in the order in which it began; most of the time goes into previews."""
-    return tuple(step_row(told) for told in story.tell(preview))
+    return tuple(step_row(step) for step in story.tell(preview))
 
 
 def step_row(told: StepNarrative) -> StepRow:
@@ -124,12 +124,12 @@ def step_row(told: StepNarrative) -> StepRow:
 
 def open_waits(history: History, decided: Container[tuple[str, int]] = ()) -> tuple[OpenWait, ...]:
     """Return the waits of a job that go on; `decided`: attempts of steps that people have decided on since."""
-    found = (
+    waits = (
         _open(history, step, key, record)
         for (step, key), record in history.waits.items()
         if record.completed is None and history.end is None and (key == UNDO_DECISION or not _ended(history, step))
     )
-    return tuple(wait for wait in found if not (wait.attempt and (wait.step, wait.attempt) in decided))
+    return tuple(wait for wait in waits if not (wait.attempt and (wait.step, wait.attempt) in decided))
 
 
 def _ended(history: History, step: str) -> bool:
@@ -315,8 +315,10 @@ async def whole_step(journal: Journal, step: StepNarrative) -> StepNarrative:
     recorded = await _kept(journal, told.kept)
     if recorded is None:
         return step  # what is left of them is the preview
-    found = arguments(recorded)
-    return msgspec.structs.replace(step, untrusted=msgspec.structs.replace(told, arguments=found.arguments, kept=None))
+    untrusted = arguments(recorded)
+    return msgspec.structs.replace(
+        step, untrusted=msgspec.structs.replace(told, arguments=untrusted.arguments, kept=None)
+    )
 
 
 async def _kept(journal: Journal, ref: BlobRef) -> bytes | None:

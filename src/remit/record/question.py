@@ -84,25 +84,29 @@ def found(event: k.ToolInvocationStarted | k.GateRefused | k.ConfirmationRequest
 
 def arguments(recorded: bytes) -> Untrusted:
     """The untrusted arguments as they are recorded, with secrets masked."""
-    return Untrusted(arguments=tuple(msgspec.structs.replace(one, value=mask(one.value)) for one in _decode(recorded)))
+    return Untrusted(
+        arguments=tuple(msgspec.structs.replace(argument, value=mask(argument.value)) for argument in _decode(recorded))
+    )
 
 
 def judged(record: CallRecord, questions: Sequence[QuestionRecord]) -> Untrusted | None:
     """The untrusted arguments of a call, and what was decided; None if it has none."""
     event = record.refused or record.started
-    told = found(event) if event is not None else questions[-1].untrusted if questions else None
-    if told is None:
+    untrusted = found(event) if event is not None else questions[-1].untrusted if questions else None
+    if untrusted is None:
         return None
     answers = [(question.confirmation, answer) for question in questions for answer in question.decisions]
     last = answers[-1][1] if answers else None
     if record.refused is not None and record.refused.code == Code.UNTRUSTED_ARGUMENT.name:
-        return msgspec.structs.replace(told, decided="denied", by=f"rule {record.refused.rule_id}")
+        return msgspec.structs.replace(untrusted, decided="denied", by=f"rule {record.refused.rule_id}")
     if record.started is None:
         if last is not None and last.decision in {"deny", "expire"}:
-            return msgspec.structs.replace(told, decided="denied" if last.decision == "deny" else "expired", by=last.by)
-        return told if record.refused is not None else msgspec.structs.replace(told, decided="asked")
+            return msgspec.structs.replace(
+                untrusted, decided="denied" if last.decision == "deny" else "expired", by=last.by
+            )
+        return untrusted if record.refused is not None else msgspec.structs.replace(untrusted, decided="asked")
     spent = record.started.confirmation
     people = [answer.by for name, answer in answers if name == spent and answer.decision == "approve"]
     if people:
-        return msgspec.structs.replace(told, decided="approved", by=", ".join(people))
-    return msgspec.structs.replace(told, decided="allowed", by=f"rule {record.started.rule_id}")
+        return msgspec.structs.replace(untrusted, decided="approved", by=", ".join(people))
+    return msgspec.structs.replace(untrusted, decided="allowed", by=f"rule {record.started.rule_id}")

@@ -166,32 +166,32 @@ class Story:
 
     def told(self, step: str) -> StepNarrative | None:
         """One step, whole; None if there is none."""
-        one = self.steps.get(step)
-        if one is None or not self._is_step(step, one):
+        track = self.steps.get(step)
+        if track is None or not self._is_step(step, track):
             return None
-        return self._told(step, one, Teller(self.history, self.drifts))
+        return self._told(step, track, Teller(self.history, self.drifts))
 
     def span(self, step: str) -> tuple[int, int]:
         """Return the times of the first and the last event of a step, in microseconds since the Unix epoch."""
-        one = self.steps[step]
-        return one.since, one.until
+        track = self.steps[step]
+        return track.since, track.until
 
     def busy(self, until: int) -> Iterator[tuple[int, int]]:
         """Stretches of work of this job itself; an attempt that is under way goes on `until` then."""
-        for one in self.steps.values():
-            if one.taken_from:
+        for step in self.steps.values():
+            if step.taken_from:
                 continue
-            if not one.tries:
-                yield one.since, one.since
-            for attempt in one.tries:
-                runs = attempt.until is None and self.ended_at is None and not one.waiting
+            if not step.tries:
+                yield step.since, step.since
+            for attempt in step.tries:
+                runs = attempt.until is None and self.ended_at is None and not step.waiting
                 yield attempt.since, attempt.until or (until if runs else attempt.since)
 
     @property
     def queued(self) -> tuple[str, int, int] | None:
         """Its first step, and from when to when the job waited for a worker before that; None if it did not."""
         since, until = self._timeline.queued
-        live = (step for step, one in self.steps.items() if not one.taken_from and self._is_step(step, one))
+        live = (step for step, track in self.steps.items() if not track.taken_from and self._is_step(step, track))
         first = next(live, None)
         return (first, since, until) if first is not None and until > since else None
 
@@ -240,9 +240,9 @@ class Story:
             recoveries=tuple(self.recoveries),
             stuck=tuple(
                 waited
-                for step, one in self.steps.items()
-                if not self._is_step(step, one)
-                for waited in one.waits.values()
+                for step, track in self.steps.items()
+                if not self._is_step(step, track)
+                for waited in track.waits.values()
                 if waited.stuck
             ),
         )
@@ -250,12 +250,12 @@ class Story:
     # --- reading
 
     def _step(self, step: str, at: int) -> Seen:
-        found = self.steps.get(step)
-        if found is None:
-            found = self.steps[step] = Seen(at, self._taken_from)
-        elif at > found.until:
-            found.until = at
-        return found
+        track = self.steps.get(step)
+        if track is None:
+            track = self.steps[step] = Seen(at, self._taken_from)
+        elif at > track.until:
+            track.until = at
+        return track
 
     def _read(self, payload: k.Payload, at: int) -> None:
         read = self._readers.get(type(payload))
@@ -345,7 +345,7 @@ class Story:
     def tell(self, preview: Preview = shown) -> Iterator[StepNarrative]:
         """Every step, in the order in which they began."""
         teller = Teller(self.history, self.drifts, preview)
-        return (self._told(step, one, teller) for step, one in self.steps.items() if self._is_step(step, one))
+        return (self._told(step, track, teller) for step, track in self.steps.items() if self._is_step(step, track))
 
     def _told(self, step: str, one: Seen, teller: Teller) -> StepNarrative:
         return teller.tell(step, one, self._child(step) if step in self.history.children else None)
@@ -359,12 +359,12 @@ class Story:
     def _child(self, step: str) -> Child:
         """A child recipe; what is known of all of them is made once for so many events."""
         if self._children[0] != self.events:
-            told = [
-                (place, state_of(self.history, place, one), one.until)
-                for place, one in self.steps.items()
-                if self._is_step(place, one)
+            states = [
+                (place, state_of(self.history, place, track), track.until)
+                for place, track in self.steps.items()
+                if self._is_step(place, track)
             ]
-            self._children = self.events, children(self.history, told)
+            self._children = self.events, children(self.history, states)
         return self._children[1][step]
 
 

@@ -172,10 +172,10 @@ class Teller:
         started, committed, refused = record.started, record.committed, record.refused
         if refused is not None:
             return self._refused(f"model.{refused.tool_name}", refused, record.confirmation, common)
-        asked = started or committed
-        if asked is None:
+        event = started or committed
+        if event is None:
             return StepNarrative(name="model", confirmation=record.confirmation or "", **common)
-        name = started.name if started is not None else f"{asked.llm_provider}:{asked.llm_model}"
+        name = started.name if started is not None else f"{event.llm_provider}:{event.llm_model}"
         new = record.added
         speak = said if self._preview is shown else self._preview
         return StepNarrative(
@@ -189,7 +189,7 @@ class Teller:
             approval=started.confirmation if started is not None else "",
             confirmation=record.confirmation or "",
             drifts=tuple(drift for drift in self._drifts if drift.step == step),
-            llm_invocation=_llm(asked, committed),
+            llm_invocation=_llm(event, committed),
             **common,
         )
 
@@ -228,7 +228,7 @@ def _failure(error: k.ErrorInfo | None) -> dict[str, Any]:
 def _llm(asked: k.CommandStarted | k.CommandCommitted, committed: k.CommandCommitted | None) -> LlmInvocation:
     """The model that was asked, and what its newest attempt took."""
     name = committed or asked
-    told = LlmInvocation(
+    invocation = LlmInvocation(
         model=name.llm_model,
         provider=name.llm_provider,
         temperature=name.llm_temperature,
@@ -236,9 +236,9 @@ def _llm(asked: k.CommandStarted | k.CommandCommitted, committed: k.CommandCommi
         token_count=committed.token_count if committed is not None else 0,
     )
     if committed is None:
-        return told
+        return invocation
     return structs.replace(
-        told,
+        invocation,
         input_tokens=committed.input_tokens,
         output_tokens=committed.output_tokens,
         cached_tokens=committed.cached_tokens,
@@ -316,15 +316,15 @@ class Child(NamedTuple):
 
 def children(history: History, steps: Collection[tuple[str, StepState, int]]) -> dict[str, Child]:
     """Each child, by its place; `steps` are those of the job: place, state, and when it was heard of last."""
-    found = child_states(history, ((step, state) for step, state, _ in steps))
-    until = dict.fromkeys(found, 0)
+    states = child_states(history, ((step, state) for step, state, _ in steps))
+    until = dict.fromkeys(states, 0)
     for step, _, last in steps:
         place = step
         while place:
             if place in until:
                 until[place] = max(until[place], last)
             place = place.rpartition(".")[0]
-    return {place: Child(state, until[place]) for place, state in found.items()}
+    return {place: Child(state, until[place]) for place, state in states.items()}
 
 
 def child_states(history: History, states: Iterable[tuple[str, str]]) -> dict[str, StepState]:
@@ -365,8 +365,8 @@ def words(event: Event) -> str:
     payload = k.decode(event.kind, event.data)
     if payload is None:
         return ""
-    told = _WORDS.get(type(payload))
-    return line(told(payload) if told is not None else payload.words())
+    worded = _WORDS.get(type(payload))
+    return line(worded(payload) if worded is not None else payload.words())
 
 
 def _created(one: k.JobCreated) -> str:
@@ -424,8 +424,8 @@ def _failed(one: k.JobFailed) -> str:
 
 
 def _undoes(one: k.CompensationStarted) -> str:
-    why = f"{one.error.code}: {one.error.message}" if one.error else "cancelled" if not one.step else ""
-    return joined(one.step, f"steps {', '.join(one.steps)}", why)
+    reason = f"{one.error.code}: {one.error.message}" if one.error else "cancelled" if not one.step else ""
+    return joined(one.step, f"steps {', '.join(one.steps)}", reason)
 
 
 def _cancelled(one: k.JobCancelled) -> str:

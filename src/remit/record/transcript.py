@@ -141,8 +141,8 @@ class Prompts:
 
     def messages(self) -> list[Message]:
         """The conversation, oldest first."""
-        found = self.thread(self.tip)
-        return found.messages() if found is not None else []
+        thread = self.thread(self.tip)
+        return thread.messages() if thread is not None else []
 
     def thread(self, tip: str) -> Thread | None:
         """The conversation up to a tip; None if that is not among what was folded."""
@@ -157,8 +157,8 @@ class Prompts:
 
     async def _asked(self, started: CommandStarted) -> None:
         tip = started.after
-        for one in started.added:
-            tip = await self._add(tip, one)
+        for message in started.added:
+            tip = await self._add(tip, message)
         self._asked_at[started.step] = tip
         if self._own and (started.step.count(".") >= _OWN or is_brief(self._newest(tip))):
             return
@@ -208,16 +208,16 @@ def steps_of(answers: Iterable[tuple[str, tuple[ToolCall, ...]]], history: Histo
         *((_order(step), step, None) for step in history.calls if step.count(".") < _OWN),
     ]
     wanted: list[ToolCall] = []
-    found: dict[str, str] = {}
+    steps: dict[str, str] = {}
     for _, step, calls in sorted(walk, key=lambda each: each[0]):
         if calls is not None:
             wanted = list(calls)
             continue
         place = next((place for place, call in enumerate(wanted) if _is(call, history.calls[step])), None)
         if place is not None:
-            found[wanted[place].id] = step
+            steps[wanted[place].id] = step
             del wanted[: place + 1]
-    return found
+    return steps
 
 
 def _order(step: str) -> list[tuple[int, str]]:
@@ -297,17 +297,17 @@ async def referring(job: str, events: list[Event], journal: Journal) -> Earlier 
 
 async def recall(journal: Journal, earlier: Earlier) -> Recalled:
     """Read a conversation again. Raises StateError if it is not there, PayloadErasedError if it was erased."""
-    found = await _recall(journal, earlier, _kept)
-    if found is None:  # a result was cut since, which stands before what is kept
-        found = await _recall(journal, earlier, {})
-    if found is None:
+    thread = await _recall(journal, earlier, _kept)
+    if thread is None:  # a result was cut since, which stands before what is kept
+        thread = await _recall(journal, earlier, {})
+    if thread is None:
         raise AssertionError(earlier.tip)
     head = await journal.head(stream_of(earlier.job))
     if head is not None and not head.subject:
-        _kept[earlier.tip] = found
+        _kept[earlier.tip] = thread
         if len(_kept) > _KEPT:
             del _kept[next(iter(_kept))]
-    return found
+    return thread
 
 
 async def _recall(journal: Journal, earlier: Earlier, kept: Mapping[str, Recalled]) -> Recalled | None:
@@ -358,18 +358,18 @@ def _cut(messages: list[Message]) -> dict[str, str]:
 async def _outcomes(journal: Journal, history: History, answers: Answers, wanted: AbstractSet[str]) -> dict[str, str]:
     """Those of the wanted results that a job holds: as its calls gave them, or as it was given them itself."""
     given = await _given(journal, history)
-    found = {call: given[call] for call in wanted if call in given}
+    outcomes = {call: given[call] for call in wanted if call in given}
     for call, step in steps_of(answers, history).items():
         if call in wanted and history.calls[step].ended:
             outcome = await recorded_outcome(history.calls[step], journal)
             if outcome.ok:
-                found[call] = text_of(outcome.value)
-    return found
+                outcomes[call] = text_of(outcome.value)
+    return outcomes
 
 
 async def _given(journal: Journal, history: History) -> dict[str, str]:
     """Whole results that a job was given, as those that began before conversations were referred to."""
     created = history.created
     recorded = await journal.value(created.input, created.input_blob) if created is not None else None
-    given: dict[str, Any] = msgspec.json.decode(recorded) if recorded else {}
-    return given.get("results") or {}
+    inputs: dict[str, Any] = msgspec.json.decode(recorded) if recorded else {}
+    return inputs.get("results") or {}

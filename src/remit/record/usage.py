@@ -61,13 +61,13 @@ class Usage:
         await sums.refresh(days)
         totals: dict[str, Spent] = {}
         for day in days:
-            for one in sums.of(day):
-                totals.setdefault(_name(by, day, one), Spent()).add(one.spent)
+            for row in sums.of(day):
+                totals.setdefault(_name(by, day, row), Spent()).add(row.spent)
         return _rows(totals)
 
     async def of(self, job: str) -> list[UsageRow]:
         """Return what one job took, by model."""
-        return _rows({name: found.spent for name, found in _by_model(await self._journal.read(stream_of(job))).items()})
+        return _rows({name: row.spent for name, row in _by_model(await self._journal.read(stream_of(job))).items()})
 
 
 def _rows(totals: dict[str, Spent]) -> list[UsageRow]:

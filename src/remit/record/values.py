@@ -25,15 +25,15 @@ ERASED: Final = {"erased": True}
 async def value_of(journal: Journal, inline: Any, ref: Any) -> Any:
     """The value that an event holds, or that stands in a blob; None if neither does, ERASED if it was erased."""
     try:
-        found = await journal.value(inline, ref)
+        value = await journal.value(inline, ref)
     except PayloadErasedError:
         return ERASED
-    return msgspec.json.decode(found) if found is not None else None
+    return msgspec.json.decode(value) if value is not None else None
 
 
 def given_of(value: Any) -> Any:
     """Return a recorded input without its nulls: a parameter that was given nothing has one."""
-    return {name: one for name, one in value.items() if one is not None} if isinstance(value, dict) else value
+    return {name: entry for name, entry in value.items() if entry is not None} if isinstance(value, dict) else value
 
 
 def encoded(value: Any, code: Code) -> bytes:

@@ -188,8 +188,10 @@ async def _pages_of(journal: Journal, job: str, kinds: Collection[str]) -> Async
 
 async def _begins(journal: Journal, events: Sequence[Event]) -> list[tuple[int, Event]]:
     """Return the first events of the sessions that these calls were made in, which say over which face."""
-    told = [k.decode(event.kind, event.data) for event in events if event.kind in _IN_SESSIONS]
-    sessions = {stream_named(one.session) for one in told if isinstance(one, k.CallOpened | k.CallContinued)}
+    payloads = [k.decode(event.kind, event.data) for event in events if event.kind in _IN_SESSIONS]
+    sessions = {
+        stream_named(payload.session) for payload in payloads if isinstance(payload, k.CallOpened | k.CallContinued)
+    }
     missing = sorted(sessions - {event.stream for event in events})
     return [(event.at, event) for stream in missing for event in await journal.page(stream, 0, 1)]
 

@@ -58,9 +58,9 @@ def words_of(value: Any, length: int = LENGTH) -> str:
     if not isinstance(value, dict):
         return preview_of(value, length)
     words = ""
-    for name, given in value.items():
-        if given not in _EMPTY and len(words) <= length:
-            words += f"{', ' if words else ''}{_argument(str(name), given, length)}"
+    for name, item in value.items():
+        if item not in _EMPTY and len(words) <= length:
+            words += f"{', ' if words else ''}{_argument(str(name), item, length)}"
     return _cut(words, length, whole=True)
 
 

@@ -92,13 +92,13 @@ def without_named(text: str, names: Iterable[str], mask: str) -> str:
 def _places(text: str, names: Iterable[str]) -> list[tuple[int, int]]:
     """Return where the parts of names stand, in order."""
     lowered = lower(text)
-    found = []
+    places_found = []
     for name in names:
         at = lowered.find(name)
         while at >= 0:
-            found.append((at, at + len(name)))
+            places_found.append((at, at + len(name)))
             at = lowered.find(name, at + len(name))
-    return sorted(found)
+    return sorted(places_found)
 
 
 def _unescaped(found: re.Match[str]) -> str:
@@ -140,8 +140,8 @@ def _value(text: str, begin: int, end: int, *, separated: bool) -> tuple[int, in
     pattern = _JSON_WORD if quoted else _WORD
     if bare and (bare["entity"] or text[begin:end].lower() in _LINES):
         pattern = _LINE
-    found = pattern.match(text, start)
-    return start, found.end() if found else start
+    match = pattern.match(text, start)
+    return start, match.end() if match else start
 
 
 def _option(text: str, begin: int, end: int) -> re.Match[str] | None:
@@ -176,11 +176,11 @@ def _ends(slashes: int, level: int) -> bool:
 def _container_end(text: str, start: int) -> int:
     """Behind the bracket that closes the one at `start`, not counting those in strings; or the end of the text."""
     depth, at = 0, start
-    while found := _BRACKET.search(text, at):
-        at = found.end()
-        if found["quote"]:
-            at = _string_end(text, at, found)
-        elif found[0] in "[{(":
+    while match := _BRACKET.search(text, at):
+        at = match.end()
+        if match["quote"]:
+            at = _string_end(text, at, match)
+        elif match[0] in "[{(":
             depth += 1
         else:
             depth -= 1

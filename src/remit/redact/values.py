@@ -67,8 +67,8 @@ class _Masking:
         parts: list[str] = []
         fragments: list[str] = []
         done = wasted = 0
-        for found in islice(_FRAGMENT.finditer(text), _FRAGMENTS):
-            start = found.start()
+        for match in islice(_FRAGMENT.finditer(text), _FRAGMENTS):
+            start = match.start()
             if start < done or wasted > _WASTE:
                 continue
             try:
@@ -156,19 +156,19 @@ _CLOSES: Final = {"[": "]", "{": "}"}
 def _closed(text: str) -> str:
     """A JSON text that was cut, closed; a last member that is not whole is dropped, unless it is a string."""
     closers, end, until, before = "", 0, "", ""
-    for found in _MARK.finditer(text):
-        mark = found[0]
+    for match in _MARK.finditer(text):
+        mark = match[0]
         if mark == '"':  # a string without an end
             if before in {"{", ","} and closers.startswith("}"):
                 break  # a name
             return _CUT_ESCAPE.sub(r"\1", text) + '"' + closers
         if mark in _CLOSES:
             closers = _CLOSES[mark] + closers
-            end, until = found.end(), closers
+            end, until = match.end(), closers
         elif mark in {"]", "}"}:
             closers = closers[1:]
-            end, until = found.end(), closers
+            end, until = match.end(), closers
         elif mark == ",":
-            end, until = found.start(), closers
+            end, until = match.start(), closers
         before = mark
     return text[:end] + until

@@ -120,11 +120,11 @@ class Admission:
 
         def full() -> BusyError:
             if not of:
-                why = f"{query.limit} jobs wait for a worker, as many as jobs.queue allows"
-                return BusyError(why, remedy="Try again later, or start more workers.", again_s=_AGAIN_S)
-            why = f"{of.removeprefix('label:')} {value} has {query.limit} open jobs, as many as jobs.quotas allows"
+                reason = f"{query.limit} jobs wait for a worker, as many as jobs.queue allows"
+                return BusyError(reason, remedy="Try again later, or start more workers.", again_s=_AGAIN_S)
+            reason = f"{of.removeprefix('label:')} {value} has {query.limit} open jobs, as many as jobs.quotas allows"
             remedy = "Wait until some have ended, or cancel some (`remit cancel JOB`)."
-            return BusyError(why, code=Code.JOB_QUOTA_EXCEEDED, remedy=remedy, again_s=_AGAIN_S)
+            return BusyError(reason, code=Code.JOB_QUOTA_EXCEEDED, remedy=remedy, again_s=_AGAIN_S)
 
         room = self._rooms.get((of, value))
         if room is None:

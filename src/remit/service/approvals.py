@@ -69,25 +69,25 @@ class Approvals:
 
         Raises NotFoundError.
         """
-        found = await self._services.confirmations.find(confirmation)
-        request, now = found.request, self._services.journal.clock.now()
+        confirmation_found = await self._services.confirmations.find(confirmation)
+        request, now = confirmation_found.request, self._services.journal.clock.now()
         tool = await self._services.catalog.find(request.tool_name)
         if tool is None:
             return f"{request.tool_name} is not a tool here"
-        if found.untrusted and not exact:
+        if confirmation_found.untrusted and not exact:
             return "what it reaches comes from untrusted text, so only the same arguments are covered"
-        head = await self._services.journal.head(found.caller)
-        job = found.caller.startswith(f"{JOB}/")
+        head = await self._services.journal.head(confirmation_found.caller)
+        job = confirmation_found.caller.startswith(f"{JOB}/")
         caller = Caller(
             principal=request.principal,
             kind="job" if job else "session",
             recipe=head.labels.get("remit.name", "") if head is not None and job else "",
-            stream=found.caller,
+            stream=confirmation_found.caller,
         )
         query = Query(
             tool=tool.meta,
             key=tool.key,
-            args=found.args,
+            args=confirmation_found.args,
             caller=caller,
             contract_hash=tool.contract_hash,
             prompt_hash=tool.prompt_hash,
@@ -96,13 +96,13 @@ class Approvals:
         decided = self._services.policy.decide(query)
         if decided.effect == "deny":
             return f"rule {decided.rule_id} now denies it"
-        asked = Decision(
+        decision = Decision(
             effect="ask", rule_id=request.rule_id, reason="", approvals=request.approvals, approvers=request.approvers
         )
         extension = Extension(scope="everything", stream="", until=now + SECOND, exact=exact)
-        wanted = [one.by for one in found.decisions if one.remember and one.remember.exact == exact]
+        wanted = [one.by for one in confirmation_found.decisions if one.remember and one.remember.exact == exact]
         people = tuple(dict.fromkeys([*wanted, by or self._principal]))
-        return extended(found, extension, people, made_at=now).unanswered(query, asked)
+        return extended(confirmation_found, extension, people, made_at=now).unanswered(query, decision)
 
     # --- commands
 
@@ -134,21 +134,21 @@ class Approvals:
         people have to approve it, and to want the same. The tool need not be here: a question says what it was asked
         about. `proof` and `sign` are as in `Confirmations.decide`. Raises NotFoundError, StateError or UsageError.
         """
-        found = await self._services.confirmations.find(confirmation)
-        request, who, now = found.request, by or self._principal, self._services.journal.clock.now()
+        question = await self._services.confirmations.find(confirmation)
+        request, who, now = question.request, by or self._principal, self._services.journal.clock.now()
         if not (request.tool_name and request.provider_id and self._services.remembered.count):
-            raise not_rememberable(found.id, request.tool_name, request.provider_id)
+            raise not_rememberable(question.id, request.tool_name, request.provider_id)
         if not 0 < seconds <= LONGEST_S:
-            why = f"an approval is remembered for {LONGEST_S // _DAY_S} days at most"
-            raise UsageError(why, code=Code.INVALID_INPUT, remedy="Choose a shorter time, or write a rule.")
+            problem = f"an approval is remembered for {LONGEST_S // _DAY_S} days at most"
+            raise UsageError(problem, code=Code.INVALID_INPUT, remedy="Choose a shorter time, or write a rule.")
         extension = Extension(
             scope=scope,
-            stream="" if scope == "everything" else await self._scope(found.caller),
+            stream="" if scope == "everything" else await self._scope(question.caller),
             until=now + seconds * SECOND,
             exact=exact,
         )
         answer = ConfirmationDecided(
-            confirmation=found.id,
+            confirmation=question.id,
             decision="approve",
             digest=request.digest if digest is None else digest,
             by=who,
@@ -156,45 +156,49 @@ class Approvals:
             proof=proof,
             remember=extension,
         )
-        if digest is None or who in found.approved_by:
-            _check_approved(found, who)
+        if digest is None or who in question.approved_by:
+            _check_approved(question, who)
             answer = await signed_with(answer, sign)
-            await self._services.confirmations.check_proof(found, answer)
-            answers = (*found.decisions, answer)
+            await self._services.confirmations.check_proof(question, answer)
+            answers = (*question.decisions, answer)
         else:
-            found = await self._services.confirmations.decide(found, await signed_with(answer, sign))
-            answers = found.decisions
-        return await self._keep(found, extension, answers, who)
+            question = await self._services.confirmations.decide(question, await signed_with(answer, sign))
+            answers = question.decisions
+        return await self._keep(question, extension, answers, who)
 
     async def _keep(
         self, found: Confirmation, extension: Extension, answers: tuple[ConfirmationDecided, ...], by: str
     ) -> Remembered | None:
         """Remember an approval if as many who gave it want that as have to approve; it ends when the first wants it."""
         same = replace(extension, until=0)
-        wanted = {one.by: one for one in answers if wants(one, found, same)}
+        wanted = {answer.by: answer for answer in answers if wants(answer, found, same)}
         if not found.enough or len(wanted) < found.request.approvals:
             self._wake()
             return None
-        until = min(one.remember.until for one in wanted.values() if isinstance(one.remember, Extension))
+        until = min(answer.remember.until for answer in wanted.values() if isinstance(answer.remember, Extension))
         now = self._services.journal.clock.now()
         rule = extended(found, replace(extension, until=until), tuple(wanted), made_at=now)
-        kept = await self._services.remembered.keep(rule, found.id, by, tuple(wanted.values()))
-        await self._release(kept, by)
-        return kept
+        rule_kept = await self._services.remembered.keep(rule, found.id, by, tuple(wanted.values()))
+        await self._release(rule_kept, by)
+        return rule_kept
 
     async def _release(self, kept: Remembered, by: str) -> None:
         """End the open questions that it answers; what it does not cover after all is asked again by the gateway."""
-        for one in await self._services.confirmations.pending():
-            request = one.request
-            within = not kept.stream or one.caller == kept.stream or one.caller.startswith(f"{kept.stream}/")
+        for confirmation in await self._services.confirmations.pending():
+            request = confirmation.request
+            within = (
+                not kept.stream
+                or confirmation.caller == kept.stream
+                or confirmation.caller.startswith(f"{kept.stream}/")
+            )
             same = (request.tool_name, request.provider_id, request.principal) == (
                 kept.tool,
                 kept.provider_id,
                 kept.principal,
             )
-            plain = not one.untrusted and request.approvals == 1 and not request.approvers
-            if within and same and plain and kept.args_digest in {None, digest(one.args)}:
-                await self._services.confirmations.release(one, f"allowed by remembered:{kept.id}", by)
+            plain = not confirmation.untrusted and request.approvals == 1 and not request.approvers
+            if within and same and plain and kept.args_digest in {None, digest(confirmation.args)}:
+                await self._services.confirmations.release(confirmation, f"allowed by remembered:{kept.id}", by)
         self._wake()
 
     async def _scope(self, caller: str) -> str:

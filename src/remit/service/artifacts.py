@@ -52,14 +52,14 @@ class Artifacts:
     async def _rows(self, stream: str) -> list[ArtifactRow]:
         events = await whole(self._journal, await self._journal.read(stream))
         history = History(events)
-        kept = {payload.step for event in events if isinstance(payload := decode(event.kind, event.data), BytesKept)}
-        found: list[ArtifactRow] = []
+        steps = {payload.step for event in events if isinstance(payload := decode(event.kind, event.data), BytesKept)}
+        artifacts: list[ArtifactRow] = []
         for step, record in history.calls.items():
-            found += _written(step, record)
-            if step in kept and record.finished is not None:
+            artifacts += _written(step, record)
+            if step in steps and record.finished is not None:
                 value = await value_of(self._journal, record.finished.result, record.finished.result_blob)
-                found += _files(step, value)
-        return found
+                artifacts += _files(step, value)
+        return artifacts
 
     async def read(self, job: str, digest: str) -> bytes:
         """The bytes of one of a job's artifacts.
@@ -95,15 +95,15 @@ class Artifacts:
                         return data, erased
                 elif payload.kept_blob.digest == digest:
                     return await self._kept(digest), erased
-        if any(row.sha256 == digest for step, one in History(events).calls.items() for row in _written(step, one)):
+        if any(row.sha256 == digest for step, call in History(events).calls.items() for row in _written(step, call)):
             return await self._kept(digest), erased
         return None, erased
 
     async def _kept(self, digest: str) -> bytes:
         data = await self._journal.blob(digest)
         if data is None:
-            why, remedy = f"the bytes of {digest} are no longer stored", "Run the job again."
-            raise ChainBrokenError(why, code=Code.BLOB_MISSING, remedy=remedy)
+            reason, remedy = f"the bytes of {digest} are no longer stored", "Run the job again."
+            raise ChainBrokenError(reason, code=Code.BLOB_MISSING, remedy=remedy)
         if sha256(data) != digest:
             raise ChainBrokenError(f"the bytes kept as {digest} have another digest", remedy="Restore a backup.")
         return data
@@ -126,9 +126,9 @@ def _files(step: str, value: Any) -> list[ArtifactRow]:
     listed = value.get("artifacts") if isinstance(value, Mapping) else None
     try:
         return [
-            msgspec.convert({**one, "step": step}, ArtifactRow)
-            for one in (listed if isinstance(listed, list) else ())
-            if isinstance(one, Mapping)
+            msgspec.convert({**entry, "step": step}, ArtifactRow)
+            for entry in (listed if isinstance(listed, list) else ())
+            if isinstance(entry, Mapping)
         ]
     except msgspec.ValidationError:  # another tool's result, that means something else
         return []

@@ -160,8 +160,8 @@ class Calls:
                 await self._create(opened)
         before, _, _ = await self._read(stream)
         if (before.key_hash, before.request_hash) != (key_hash, opened.request_hash):
-            why = f"the key was used before, for another call of {before.tool_name}"
-            return refused(Code.IDEMPOTENCY_MISMATCH, why, "Use a new key for each call.")
+            reason = f"the key was used before, for another call of {before.tool_name}"
+            return refused(Code.IDEMPOTENCY_MISMATCH, reason, "Use a new key for each call.")
         while True:
             outcome = await self._at(stream, within, request, live)
             if outcome is not None:
@@ -197,8 +197,10 @@ class Calls:
         opened = payload_of(events[0].kind, events[0].data) if events else None
         if not isinstance(opened, CallOpened):
             raise NotFoundError(f"{stream} is not a call", code=Code.STREAM_NOT_FOUND)
-        told = [payload_of(event.kind, event.data) for event in events if event.kind == CallContinued.KIND]
-        sessions = [one.session for one in (opened, *told) if isinstance(one, CallOpened | CallContinued)]
+        payloads = [payload_of(event.kind, event.data) for event in events if event.kind == CallContinued.KIND]
+        sessions = [
+            payload.session for payload in (opened, *payloads) if isinstance(payload, CallOpened | CallContinued)
+        ]
         return opened, History(events).calls.get(opened.step, CallRecord()), sessions[-1]
 
     async def _at(self, stream: str, within: Within, request: Request, live: Live) -> Outcome | None:

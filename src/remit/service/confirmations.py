@@ -102,7 +102,7 @@ class Confirmations:
         No more are read than `limit` needs. Unless they are to be `described`, their tools are not looked up, and
         `defaults` is None. Raises NotFoundError if `after` is no question's identifier.
         """
-        found: list[ConfirmationView] = []
+        confirmations: list[ConfirmationView] = []
         callers: dict[str, Head | None] = {}
         defaults = Defaults(self._services.catalog) if described else None
         async for question in self._services.confirmations.each_pending(stream_of(job) if job else None, after):
@@ -111,10 +111,10 @@ class Confirmations:
             head = callers[question.caller]
             if head is None or not head.closed:
                 view = await self._view(question, head, defaults)
-                found += [view] if only is None else only.of([view])
-            if limit is not None and len(found) >= limit:
+                confirmations += [view] if only is None else only.of([view])
+            if limit is not None and len(confirmations) >= limit:
                 break
-        return found
+        return confirmations
 
     @operation("confirmations.view", f"GET {ONE}", "read", "Show a question.", codes=(Code.CONFIRMATION_NOT_FOUND,))
     async def view(self, reference: Reference) -> ConfirmationView:
@@ -127,30 +127,34 @@ class Confirmations:
     async def answered(self, *, limit: int = 20) -> list[ConfirmationView]:
         """The newest questions that can no longer be answered, whatever their end, newest first."""
         query = HeadQuery(kind=KIND, states=_OVER, limit=limit)
-        found = [await self._services.confirmations.load(head.stream) for head in await self._journal.heads(query)]
+        confirmations = [
+            await self._services.confirmations.load(head.stream) for head in await self._journal.heads(query)
+        ]
         defaults = Defaults(self._services.catalog)
         return [
-            await self._view(one, await self._journal.head(one.caller), defaults) for one in found if one is not None
+            await self._view(confirmation, await self._journal.head(confirmation.caller), defaults)
+            for confirmation in confirmations
+            if confirmation is not None
         ]
 
     async def earlier(self, question: ConfirmationView, *, limit: int = 5) -> list[ConfirmationView]:
         """Questions about the same tool, for the same principal, that are over; newest first."""
         of = {"principal": question.principal}
         query = HeadQuery(kind=KIND, states=_OVER, labels=of, text=question.tool, limit=_ALIKE)
-        found: list[ConfirmationView] = []
+        confirmations: list[ConfirmationView] = []
         for head in await self._journal.heads(query) if question.tool else ():
             one = await self._services.confirmations.load(head.stream)
-            if one is not None and one.request.tool_name == question.tool and len(found) < limit:
-                found.append(await self._view(one, await self._journal.head(one.caller), None))
-        return found
+            if one is not None and one.request.tool_name == question.tool and len(confirmations) < limit:
+                confirmations.append(await self._view(one, await self._journal.head(one.caller), None))
+        return confirmations
 
     async def answers(self, reference: str) -> QuestionRecord:
         """A question with every answer to it: who gave it, when and why. Raises NotFoundError."""
-        found = await self._services.confirmations.find(reference)
-        asked = read_question(found.id, await self._journal.read(found.stream))
-        if asked is None:
+        confirmation = await self._services.confirmations.find(reference)
+        question = read_question(confirmation.id, await self._journal.read(confirmation.stream))
+        if question is None:
             raise NotFoundError(f"{reference!r} is not the id of a confirmation", code=Code.CONFIRMATION_NOT_FOUND)
-        return asked[1]
+        return question[1]
 
     @operation(
         "confirmations.preview",
@@ -164,8 +168,8 @@ class Confirmations:
 
         Raises NotFoundError.
         """
-        found = await self._services.confirmations.find(reference)
-        return await preview_of(self._services.catalog, found)
+        confirmation = await self._services.confirmations.find(reference)
+        return await preview_of(self._services.catalog, confirmation)
 
     # --- commands
 
@@ -196,17 +200,17 @@ class Confirmations:
 
         Raises NotFoundError, StateError or UsageError.
         """
-        found = await self._services.confirmations.find(reference)
+        question = await self._services.confirmations.find(reference)
         answer = ConfirmationDecided(
-            confirmation=found.id,
+            confirmation=question.id,
             decision=decision,
-            digest=found.request.digest if digest is None else digest,
+            digest=question.request.digest if digest is None else digest,
             by=by or self._principal,
             reason=reason,
             proof=proof,
         )
         answer = await signed_with(answer, sign)
-        decided = await self._services.confirmations.decide(found, answer)
+        decided = await self._services.confirmations.decide(question, answer)
         self._wake()
         return await self._shown(decided)
 
@@ -247,8 +251,8 @@ class Confirmations:
 
         Raises as `decide` does.
         """
-        found = await self._services.confirmations.find(reference)
-        revoked = await self._services.confirmations.revoke(found, by or self._principal, reason)
+        question = await self._services.confirmations.find(reference)
+        revoked = await self._services.confirmations.revoke(question, by or self._principal, reason)
         self._wake()
         return await self._shown(revoked)
 
@@ -267,16 +271,16 @@ class Confirmations:
 
         Raises NotFoundError, StateError or UsageError.
         """
-        found = await self._services.confirmations.find(reference)
-        tool = await self._services.catalog.find(found.request.tool_name)
+        question = await self._services.confirmations.find(reference)
+        tool = await self._services.catalog.find(question.request.tool_name)
         if tool is None or not isinstance(args, dict):
-            msg = f"{found.id} asks about no tool's arguments" if tool is None else "arguments are a JSON object"
+            msg = f"{question.id} asks about no tool's arguments" if tool is None else "arguments are a JSON object"
             raise UsageError(msg, code=Code.INVALID_TOOL_ARGS)
         problems = tool.input.problems(args)
         if problems:
-            text = "; ".join(f"{one.path or '/'} {one.message}" for one in problems[:_PROBLEMS])
+            text = "; ".join(f"{problem.path or '/'} {problem.message}" for problem in problems[:_PROBLEMS])
             raise UsageError(f"{tool.meta.name}: {text}", code=Code.INVALID_TOOL_ARGS, remedy="Edit them again.")
-        edited = await self._services.confirmations.edit(found, args, by or self._principal, reason)
+        edited = await self._services.confirmations.edit(question, args, by or self._principal, reason)
         return await self._shown(edited)
 
     async def _shown(self, found: Confirmation) -> ConfirmationView:
@@ -343,12 +347,12 @@ class Answered(msgspec.Struct, frozen=True, kw_only=True):
 
 def telling(questions: Sequence[ConfirmationView]) -> list[Any]:
     """Return the arguments of each question that are not the same in all of them; of a single one, all."""
-    given = [question.args for question in questions]
-    if len(given) < 2 or not all(isinstance(args, dict) for args in given):  # noqa: PLR2004 - one stands for itself
-        return given
-    first, *others = [{name: msgspec.json.encode(value) for name, value in args.items()} for args in given]
+    arguments = [question.args for question in questions]
+    if len(arguments) < 2 or not all(isinstance(args, dict) for args in arguments):  # noqa: PLR2004 - one stands for itself
+        return arguments
+    first, *others = [{name: msgspec.json.encode(value) for name, value in args.items()} for args in arguments]
     alike = {name for name, value in first.items() if all(args.get(name) == value for args in others)}
-    return [{name: value for name, value in args.items() if name not in alike} for args in given]
+    return [{name: value for name, value in args.items() if name not in alike} for args in arguments]
 
 
 async def answer_each(

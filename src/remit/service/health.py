@@ -82,8 +82,10 @@ class Health:
             self._services.readiness.add(part, lambda: self._state(part))
 
     async def _state(self, part: str) -> DependencyState:
-        why = self._parts[part]
-        return DependencyState(ready=not why, code=Code.DEP_UNAVAILABLE.name if why else None, detail=line(why))
+        reason = self._parts[part]
+        return DependencyState(
+            ready=not reason, code=Code.DEP_UNAVAILABLE.name if reason else None, detail=line(reason)
+        )
 
     async def metrics(self) -> list[Family]:
         """Every counter, gauge and histogram as it is now, by name.

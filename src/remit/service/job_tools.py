@@ -95,8 +95,8 @@ class JobsProvider(Toolset):
                 await self._wait(job)
             return ToolResult(await self._status(job))
         except (NotFoundError, StateError, UsageError) as error:
-            why = f"{error.message} {error.remedy}".strip()
-            raise ProviderError(why, cause=Code.InvalidInput, code=_outcome_code(error.code)) from error
+            reason = f"{error.message} {error.remedy}".strip()
+            raise ProviderError(reason, cause=Code.InvalidInput, code=_outcome_code(error.code)) from error
 
     async def reconcile(self, name: str, args: dict[str, Any], ctx: CallContext) -> ToolResult | None:
         if name in self._recipes:
@@ -181,7 +181,7 @@ class JobsProvider(Toolset):
 
 
 def _meta(name: str, recipe: Recipe[..., Any]) -> ToolMeta:
-    told = " ".join((recipe.__doc__ or "").partition("\n\n")[0].split()) or f"Runs the recipe {recipe.name}."
+    summary = " ".join((recipe.__doc__ or "").partition("\n\n")[0].split()) or f"Runs the recipe {recipe.name}."
     try:
         schema, withheld = hints.read(recipe.function, leading=1).input_schema, ""
     except SchemaError as error:
@@ -189,7 +189,7 @@ def _meta(name: str, recipe: Recipe[..., Any]) -> ToolMeta:
     return ToolMeta(
         name=name,
         provider_id=PROVIDER_ID,
-        description=f"{told} Starts a job; one that takes longer is looked at with job.result.",
+        description=f"{summary} Starts a job; one that takes longer is looked at with job.result.",
         input_schema=schema,
         output_schema=_STATUS,
         capability_level=Level.L1,

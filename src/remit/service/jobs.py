@@ -312,7 +312,7 @@ class Jobs:
             raise repeats(job, taken.repeated)
         created = renewed(history, self._parts.programs)
         labels = {name: text for name, text in head.labels.items() if not name.startswith(OURS)}
-        labels = relabeled(labels, *(one.labels for one in taken.events if isinstance(one, JobLabeled)))
+        labels = relabeled(labels, *(event.labels for event in taken.events if isinstance(event, JobLabeled)))
         options = Options(title=head.title, labels={**labels, RETRY_OF: job}, priority=head.priority, job=made)
         forked = fork_of(head, step, taken.times, history.forked, by=by or self._principal, reason=reason)
         try:

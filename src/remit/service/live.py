@@ -123,8 +123,8 @@ class LiveCalls:
             return None
         tool = await self._catalog.find(started.tool_name)
         if tool is None or tool.meta.capability_level > Level.L0 or tool.meta.side_effects:
-            why = "it is gone" if tool is None else "it may have side effects"
-            return LiveCall(step=step, tool=started.tool_name, verdict="skipped", now=why)
+            reason = "it is gone" if tool is None else "it may have side effects"
+            return LiveCall(step=step, tool=started.tool_name, verdict="skipped", now=reason)
         try:
             args = await self._journal.value(started.args, started.args_blob)
             recorded = await self._journal.value(finished.result, finished.result_blob) or b"null"
@@ -133,8 +133,8 @@ class LiveCalls:
         outcome = await self._sessions.call(session, started.tool_name, msgspec.json.decode(args or b"{}"))
         shown = preview(recorded)
         if outcome.status != "ok":
-            why = f"{outcome.code}: {outcome.reason}"
-            return LiveCall(step=step, tool=started.tool_name, verdict="failed", recorded=shown, now=why)
+            reason = f"{outcome.code}: {outcome.reason}"
+            return LiveCall(step=step, tool=started.tool_name, verdict="failed", recorded=shown, now=reason)
         same = msgspec.json.decode(msgspec.json.encode(outcome.value)) == msgspec.json.decode(recorded)
         now = "" if same else preview_of(outcome.value)
         return LiveCall(
@@ -263,8 +263,8 @@ class LiveQuestions:
             request = msgspec.structs.replace(request, attempt=request.attempt + 1)
             outcome = await self._sessions.ask(session, request)
         if not outcome.ok:
-            why = f"{outcome.named}: {outcome.reason}"
-            return LiveCall(step=request.step, tool=started.name, verdict="failed", recorded=shown, now=why)
+            reason = f"{outcome.named}: {outcome.reason}"
+            return LiveCall(step=request.step, tool=started.name, verdict="failed", recorded=shown, now=reason)
         answer = outcome.value
         now, answered = encode(answer.reply.message), f"{answer.provider}/{answer.reply.model}"
         before, after = answer_digest(recorded), answer_digest(now)

@@ -65,8 +65,8 @@ async def settled(
     mark = 0
     while True:
         mark = await journal.heads_changed(mark)
-        now, found = journal.clock.now(), await _open(journal, labels or {}, oldest=min(wanted) if wanted else None)
-        rows = [row for row in found if wanted is None or row.job in wanted]
+        now, open_rows = journal.clock.now(), await _open(journal, labels or {}, oldest=min(wanted) if wanted else None)
+        rows = [row for row in open_rows if wanted is None or row.job in wanted]
         seen.update(row.job for row in rows)
         if all(at_rest(row, now) for row in rows):
             return [job_row(await head_of(journal, job)) for job in sorted(seen, reverse=True)]

@@ -145,15 +145,15 @@ class McpServers:
 
     async def _row(self, name: str, outage: str, tools: list[Tool]) -> ServerRow:
         known, pin = self._configured.get(name), None
-        state, why = self._state(PREFIX + name, outage)
+        state, reason = self._state(PREFIX + name, outage)
         try:
             pin = await self._pins.load(name)
         except ChainBrokenError as error:  # its tools are withheld; the other servers are shown as they are
-            state, why = "failed", f"{error.code.name}: {error.message}"
+            state, reason = "failed", f"{error.code.name}: {error.message}"
         return ServerRow(
             name=name,
             state=state,
-            why=why,
+            why=reason,
             transport=known.transport if known else "",
             where=known.where if known else "",
             isolation=known.isolation if known else "",
@@ -172,13 +172,13 @@ class McpServers:
 
     def known(self) -> dict[str, str]:
         """Every server by name, and why its tools cannot be used now, as far as is known without asking it."""
-        found: dict[str, str] = {}
+        servers: dict[str, str] = {}
         for provider_id in sorted(self._catalog.provider_ids):
             provider: object = self._catalog.provider(provider_id)
             if isinstance(provider, Remote):
                 outage = provider.outage() if isinstance(provider, Probed) else None
-                found[provider_id.removeprefix(PREFIX)] = outage.why if outage else ""
-        return found
+                servers[provider_id.removeprefix(PREFIX)] = outage.why if outage else ""
+        return servers
 
     @operation("servers.page", "GET /v1/mcp/servers", "read", "List MCP servers.")
     async def entries(self) -> list[ServerEntry]:
@@ -376,8 +376,8 @@ def _drift(old: dict[str, Any] | None, new: dict[str, Any] | None) -> str:
         return ""
     sides = [compare_input(_schema(old, "inputSchema"), _schema(new, "inputSchema"))]
     sides.append(compare_output(_schema(old, "outputSchema"), _schema(new, "outputSchema")))
-    found = worst(*sides)
-    return (Drift.ANNOTATION_ONLY if found is Drift.IDENTICAL else found).value
+    drift = worst(*sides)
+    return (Drift.ANNOTATION_ONLY if drift is Drift.IDENTICAL else drift).value
 
 
 def _schema(raw: dict[str, Any], which: str) -> dict[str, Any] | None:

@@ -65,11 +65,14 @@ def _load(name: str, folder: Path) -> ModuleType:
         where = "".join(f" ({frame})" for frame in frames_of(error)[-1:])
         if isinstance(error, SyntaxError):  # it is not where the module is loaded, but in it
             where = f" ({error.filename}:{error.lineno})"
-        why, remedy = f"{type(error).__name__}: {error}", "Fix the module, or leave it out of app.modules and --module."
+        reason, remedy = (
+            f"{type(error).__name__}: {error}",
+            "Fix the module, or leave it out of app.modules and --module.",
+        )
         if isinstance(error, RemitError):
-            why, remedy = str(error), error.remedy or remedy
+            reason, remedy = str(error), error.remedy or remedy
         raise UsageError(
-            f"cannot import {name}{where}: {mask(why)}", code=Code.MODULE_UNLOADABLE, remedy=remedy
+            f"cannot import {name}{where}: {mask(reason)}", code=Code.MODULE_UNLOADABLE, remedy=remedy
         ) from error
 
 
@@ -92,7 +95,7 @@ def _load_file(path: Path) -> ModuleType:
 def _is_free(path: Path) -> bool:
     """Return whether importing the file's name would lead to it, and not to a library of the same name."""
     try:
-        found = importlib.util.find_spec(path.stem)
+        spec = importlib.util.find_spec(path.stem)
     except (ImportError, ValueError):
         return False
-    return found is None or found.origin == str(path)
+    return spec is None or spec.origin == str(path)

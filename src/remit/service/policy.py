@@ -102,12 +102,12 @@ class PolicyRules:
         """
         table = Table(given or {}, "given", GIVEN)
         try:
-            found, args = await self._services.catalog.resolve(tool, args)
+            tool_found, args = await self._services.catalog.resolve(tool, args)
         except ResolveError as error:
             known = self._services.catalog.known(tool)
-            why = f"{error.reason}. {error.remedy}".strip()
+            reason = f"{error.reason}. {error.remedy}".strip()
         else:
-            known, why = found, ""
+            known, reason = tool_found, ""
         query = Query(
             tool=known.meta if known else None,
             key=known.key if known else tool,
@@ -119,7 +119,7 @@ class PolicyRules:
         )
         query = await self._with_facts(query, given_of(table), "taken" in table)
         found_out = explain(self._services.policy, query, await self._services.remembered.active())
-        return replace(found_out, problems=(why, *found_out.problems)) if why else found_out
+        return replace(found_out, problems=(reason, *found_out.problems)) if reason else found_out
 
     async def _with_facts(self, query: Query, given: Given, taken: bool) -> Query:
         """The query with what is given, and with what the journal says of limits where that is not."""
@@ -130,7 +130,7 @@ class PolicyRules:
         if taken or query.facts is None or query.tool is None:
             return query
         limits = policy.needs(query.tool, query.key).limits
-        keys = [key for one in limits if (key := one.limit.key(one.rule.id, query))]
+        keys = [key for limit in limits if (key := limit.limit.key(limit.rule.id, query))]
         totals = await self._services.takings.totals(keys, "")
         return replace(query, facts=replace(query.facts, taken=totals))
 

@@ -28,8 +28,8 @@ async def check_reach(service: Service, access: Access, path: Mapping[str, str])
     if "confirmation" in path and not sees_tool(access, (await service.confirmations.view(path["confirmation"])).tool):
         raise _beyond("the question is about another one")
     if "rule" in path:
-        for kept in await service.approvals.active():
-            if kept.id == path["rule"] and not sees_tool(access, kept.tool):
+        for rule in await service.approvals.active():
+            if rule.id == path["rule"] and not sees_tool(access, rule.tool):
                 raise _beyond("the approval is about another one")
     for name in _STREAMS:
         if name in path and access.principal != await service.jobs.principal(await service.jobs.find(path[name])):

@@ -75,7 +75,7 @@ class KnownRecipes:
     @operation("recipes.page", "GET /v1/recipes", "read", "List recipes.")
     async def views(self) -> list[RecipeView]:
         """List the recipes with their parameters, by name."""
-        return [recipe_view(one) for one in self.registry.all()]
+        return [recipe_view(recipe) for recipe in self.registry.all()]
 
     @operation("recipes.view", "GET /v1/recipes/{recipe}", "read", "Show a recipe.", codes=(Code.UNKNOWN_RECIPE,))
     async def view(self, name: Annotated[str, Wire("recipe")]) -> RecipeView:
@@ -106,8 +106,12 @@ class KnownRecipes:
     def outlines(self) -> list[Outline]:
         """Return what a face names and completes, by name; for the version of a recipe its code would be read."""
         return [
-            Outline(one.name, inspect.cleandoc(one.__doc__ or "").partition("\n")[0], tuple(one.signature.parameters))
-            for one in self.registry.all()
+            Outline(
+                recipe.name,
+                inspect.cleandoc(recipe.__doc__ or "").partition("\n")[0],
+                tuple(recipe.signature.parameters),
+            )
+            for recipe in self.registry.all()
         ]
 
 

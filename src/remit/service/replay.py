@@ -40,8 +40,8 @@ async def replay_job(parts: Parts, job: str, policy: str, stop: Stop | None) -> 
     services, head = parts.services, await replayable(parts.journal, job)
     history = History(await whole(parts.journal, await parts.journal.read(stream_of(job))))
     program = await parts.programs.load(history)
-    given = services.catalog, services.migrations, job, policy, parts.skills, services.default_model, stop
-    report = await replay(parts.journal, history, program, *given)
+    means = services.catalog, services.migrations, job, policy, parts.skills, services.default_model, stop
+    report = await replay(parts.journal, history, program, *means)
     calls = await calls_today(services, history, job, head.labels, program.name)
     return msgspec.structs.replace(report, calls=calls, today=worst(calls))
 
@@ -69,8 +69,8 @@ async def going_on(parts: Parts, job: str) -> GoingOn:
     try:
         program = await parts.programs.load(history)
         await require_on(parts.skills, history.created)
-        given = services.catalog, services.migrations, job, services.mismatch, parts.skills, services.default_model
-        report = await replay(parts.journal, history, program, *given)
+        means = services.catalog, services.migrations, job, services.mismatch, parts.skills, services.default_model
+        report = await replay(parts.journal, history, program, *means)
     except (RunError, LackingError, ChainBrokenError) as error:
         return GoingOn("no", (error.message,))
     changed = tuple(drift.words for drift in report.drifts)

@@ -82,8 +82,8 @@ class Requests:
         for event in await Proven(self._journal, _stream(request)).more():
             payload = decode(event.kind, event.data)
             if isinstance(payload, RequestTaken) and payload.body_hash != body_hash:
-                why = "the Idempotency-Key was used for another request"
-                raise StateError(why, code=Code.IDEMPOTENCY_MISMATCH, remedy="Use a new key for another request.")
+                reason = "the Idempotency-Key was used for another request"
+                raise StateError(reason, code=Code.IDEMPOTENCY_MISMATCH, remedy="Use a new key for another request.")
         return Taken(request, await self._answered(request))
 
     async def _answered(self, request: str) -> Answered | None:

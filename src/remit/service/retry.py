@@ -43,9 +43,9 @@ async def replayable(journal: Journal, job: str) -> Head:
     """The head of a job. Raises NotFoundError, and StateError (JOB_NOT_REPLAYABLE) for a session."""
     head = await head_of(journal, job)
     if head.kind != KIND:
-        why = f"{job} is no job: a program outside made the call, and no recipe here can make it again"
+        reason = f"{job} is no job: a program outside made the call, and no recipe here can make it again"
         remedy = f"See what it did: remit trace {job}. Check its record: remit verify {job}."
-        raise StateError(why, code=Code.JOB_NOT_REPLAYABLE, remedy=remedy)
+        raise StateError(reason, code=Code.JOB_NOT_REPLAYABLE, remedy=remedy)
     return head
 
 
@@ -54,14 +54,14 @@ async def not_retried(journal: Journal, job: str, own: str = "") -> None:
 
     `own` is left out: the retry that an earlier attempt at the same request created.
     """
-    found = await journal.heads(HeadQuery(kind=KIND, labels={RETRY_OF: job}, limit=2))
-    others = [row for head in found if (row := job_row(head)).job != own]
+    heads = await journal.heads(HeadQuery(kind=KIND, labels={RETRY_OF: job}, limit=2))
+    others = [row for head in heads if (row := job_row(head)).job != own]
     if others:
         other = others[0]
         verb = "retry" if other.state in {"failed", "cancelled"} else "show" if other.state in ENDED else "resume"
         remedy = f"Continue the retry: remit {verb} {other.job}"
-        why = f"{job} was retried by {other.job}, which is {other.state}"
-        raise StateError(why, code=Code.JOB_NOT_RETRYABLE, remedy=remedy)
+        reason = f"{job} was retried by {other.job}, which is {other.state}"
+        raise StateError(reason, code=Code.JOB_NOT_RETRYABLE, remedy=remedy)
 
 
 def checked_step(head: Head, history: History, step: str) -> str:
@@ -72,8 +72,8 @@ def checked_step(head: Head, history: History, step: str) -> str:
             f"{job} has not ended: it is {shown_state(job_row(head))}", f"Continue it: remit resume {job}"
         )
     if head.subject:
-        why = f"{job} is about the subject {head.subject}, whose values are kept for that job alone"
-        raise _not_retryable(why, "Start a new job.")
+        reason = f"{job} is about the subject {head.subject}, whose values are kept for that job alone"
+        raise _not_retryable(reason, "Start a new job.")
     if head.state == "completed" and not step:
         raise _not_retryable(f"{job} is completed", f"Choose a step: remit retry {job} --from STEP")
     if step and step not in history.places:
@@ -83,12 +83,12 @@ def checked_step(head: Head, history: History, step: str) -> str:
 
 def repeats(job: str, steps: Sequence[str]) -> StateError:
     """The refusal of a retry that would do again what was done (rule 2)."""
-    why = f"the retry of {job} would repeat calls that took effect, or may have: step {', '.join(steps)}"
+    reason = f"the retry of {job} would repeat calls that took effect, or may have: step {', '.join(steps)}"
     remedy = (
         f"See what they did: remit trace {job}. Give a step the result that it had with "
         f"`remit fork {job} --set STEP.result=JSON`, choose a later step with --from, or repeat them with --repeat."
     )
-    return StateError(why, code=Code.RETRY_REPEATS, remedy=remedy)
+    return StateError(reason, code=Code.RETRY_REPEATS, remedy=remedy)
 
 
 def fork_of(

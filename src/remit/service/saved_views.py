@@ -48,11 +48,11 @@ class SavedViews:
     async def of(self, by: str = "") -> list[SavedView]:
         """The views of one person, by name."""
         query = HeadQuery(kind=KIND, states=("kept",), labels={_BY: by or self._principal}, limit=MOST)
-        found = [
+        views = [
             SavedView(view=head.stream.partition("/")[2], name=head.title, query=head.labels.get(_QUERY, ""))
             for head in await self._journal.heads(query)
         ]
-        return sorted(found, key=lambda one: one.name.casefold())
+        return sorted(views, key=lambda one: one.name.casefold())
 
     # --- commands
 

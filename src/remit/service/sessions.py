@@ -161,12 +161,12 @@ class Sessions:
         if len(key) > _MAX_KEY or not key.isprintable():
             remedy = f"Give up to {_MAX_KEY} printable characters."
             raise UsageError("the idempotency key cannot be used", code=Code.INVALID_INPUT, remedy=remedy)
-        found = await self._found(session, principal)
-        given = (found.opened, tool, args or {}, timeout_s, only)
-        request = await asyncio.to_thread(_request, *given) if is_large(args) else _request(*given)
-        told = {"trace_id": trace_id, "client": dict(client or {}), "repaired": dict(repaired or {})}
-        request = msgspec.structs.replace(request, **told)
-        outcome = await self._called(found, request, key, live)
+        entry = await self._found(session, principal)
+        call_terms = (entry.opened, tool, args or {}, timeout_s, only)
+        request = await asyncio.to_thread(_request, *call_terms) if is_large(args) else _request(*call_terms)
+        facts = {"trace_id": trace_id, "client": dict(client or {}), "repaired": dict(repaired or {})}
+        request = msgspec.structs.replace(request, **facts)
+        outcome = await self._called(entry, request, key, live)
         return outcome_view(outcome)
 
     async def again(self, identifier: str) -> LiveReport:
@@ -230,13 +230,13 @@ class Sessions:
         await self._journal.append(await found.writer(), refusal, synced=True)
 
     async def _found(self, session: str, principal: str | None) -> _Open:
-        found = self._open.get(session)
-        if found is None:
-            found = await self._joined(session)
-        if principal is not None and principal != found.opened.principal:
+        entry = self._open.get(session)
+        if entry is None:
+            entry = await self._joined(session)
+        if principal is not None and principal != entry.opened.principal:
             raise _no_session(session)
         self._open.move_to_end(session)
-        return found
+        return entry
 
     async def _joined(self, session: str) -> _Open:
         """A session that another process opened, or that this one has not used for long."""

@@ -43,8 +43,8 @@ async def prompt_of(journal: Journal, events: list[Event], step: str) -> list[Me
     Raises PayloadErasedError.
     """
     prompts = await prompts_of(journal, events, own=False)
-    asked = prompts.asked(step)
-    return asked.messages() if asked is not None else []
+    prompt = prompts.asked(step)
+    return prompt.messages() if prompt is not None else []
 
 
 async def answer_of(journal: Journal, record: ModelRecord) -> Message | None:
@@ -149,8 +149,8 @@ class StepValues:
 
     async def _offered(self, digest: str) -> list[str]:
         """The names of the tools that a model was offered."""
-        kept = await self._journal.blob(digest) if digest else None
-        specs: list[dict[str, Any]] = msgspec.json.decode(kept) if kept is not None else []
+        data = await self._journal.blob(digest) if digest else None
+        specs: list[dict[str, Any]] = msgspec.json.decode(data) if data is not None else []
         return [spec["name"].replace("__", ".") for spec in specs]
 
     def _wait(self, step: str) -> WaitRecord | None:
@@ -195,18 +195,18 @@ class Steps:
 
     async def view_in(self, story: Story, job: str, step: str) -> StepView:
         """The same of a job whose story is at hand."""
-        told = story.told(step)
-        if told is None:
+        step_view = story.told(step)
+        if step_view is None:
             remedy = f"`remit show {job}` lists its steps."
             raise NotFoundError(f"{job} has no step {step!r:.80}", code=Code.STEP_NOT_FOUND, remedy=remedy)
         values = StepValues(self._journal, story.history, stream_named(job))
         return StepView(
-            row=step_row(told),
-            args=await values.args(step, told.confirmations[-1].confirmation if told.confirmations else ""),
+            row=step_row(step_view),
+            args=await values.args(step, step_view.confirmations[-1].confirmation if step_view.confirmations else ""),
             value=await values.value(step),
             error=_error(story.history, step),
-            evidence=told.evidence,
-            narrative=await whole_step(self._journal, told),
+            evidence=step_view.evidence,
+            narrative=await whole_step(self._journal, step_view),
         )
 
     # --- commands

@@ -149,11 +149,15 @@ class Verification:
             examined = await self._journal.examine(head.stream, self._proven, visit, keyless_too=True)
         except ChainBrokenError as error:
             self._report(head.stream, [(error.code, error.message)])
-            self._told(head.stream, (one for each in self._verifiers for one in each.end_stream(head, intact=False)))
+            self._told(
+                head.stream, (problem for each in self._verifiers for problem in each.end_stream(head, intact=False))
+            )
             return
         self._events, self._erased = self._events + examined.events, self._erased + examined.erased
         self._sealed, self._keyless = self._sealed + examined.sealed, self._keyless + examined.keyless
-        self._told(head.stream, (one for verifier in self._verifiers for one in verifier.end_stream(head, intact=True)))
+        self._told(
+            head.stream, (problem for verifier in self._verifiers for problem in verifier.end_stream(head, intact=True))
+        )
         if examined.pruned:
             self._pruned, self._removed = self._pruned + 1, self._removed + examined.pruned
             return
@@ -190,16 +194,16 @@ class Verification:
         """The findings, and the counts of what was checked."""
         parts = self._findings
         return VerifyReport(
-            state="rejected" if self._problems else "whole" if any(one.is_whole for one in parts) else "prefix",
-            checkpoints=sum(one.checkpoints for one in parts),
-            cosigned=max((one.cosigned for one in parts), default=0),
-            stamps=sum(one.stamps for one in parts),
-            stamped=max((one.stamped for one in parts), default=0),
-            stamped_at=max((one.stamped_at for one in parts), default=0),
+            state="rejected" if self._problems else "whole" if any(part.is_whole for part in parts) else "prefix",
+            checkpoints=sum(part.checkpoints for part in parts),
+            cosigned=max((part.cosigned for part in parts), default=0),
+            stamps=sum(part.stamps for part in parts),
+            stamped=max((part.stamped for part in parts), default=0),
+            stamped_at=max((part.stamped_at for part in parts), default=0),
             reported=self._reported,
-            skipped=tuple(one.skipped for one in parts if one.skipped),
-            uncovered=sum(one.uncovered for one in parts),
-            keys=next((one.keys for one in parts if one.keys), ""),
+            skipped=tuple(part.skipped for part in parts if part.skipped),
+            uncovered=sum(part.uncovered for part in parts),
+            keys=next((part.keys for part in parts if part.keys), ""),
             streams=self._streams,
             events=self._events,
             problems=tuple(text for _, text in self._problems),
@@ -216,7 +220,7 @@ class Verification:
         )
 
     def _told(self, stream: str, problems: Iterable[Problem]) -> None:
-        self._report(stream, [(one.code, one.text) for one in problems])
+        self._report(stream, [(problem.code, problem.text) for problem in problems])
 
     def _report(self, stream: str, problems: Iterable[tuple[Code, str]]) -> None:
         rows = [*problems]

@@ -64,14 +64,14 @@ class Workers:
         rested = False
         while True:
             try:
-                why = await self.refusal()
+                reason = await self.refusal()
             except JournalError:  # which stops the work as well
                 return rested
-            if why is None:
+            if reason is None:
                 return rested
             if not rested:
-                _log.warning("nothing is run here: %s", why)
-            tell(str(why))
+                _log.warning("nothing is run here: %s", reason)
+            tell(str(reason))
             rested = True
             await self._journal.clock.sleep(pause_s)
 
@@ -79,7 +79,7 @@ class Workers:
     async def views(self) -> list[WorkerView]:
         """List the processes that run jobs now, the one that began last first."""
         held = Counter(head.lease_owner for head in await self._journal.leases(KIND))
-        found = [
+        workers = [
             WorkerView(
                 worker=one.started.owner,
                 words=worker_words(one.started.owner),
@@ -92,4 +92,4 @@ class Workers:
             )
             for one in await present(self._journal)
         ]
-        return sorted(found, key=lambda one: one.since, reverse=True)
+        return sorted(workers, key=lambda one: one.since, reverse=True)

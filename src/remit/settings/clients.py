@@ -199,16 +199,16 @@ def clients(settings: Settings) -> Clients:
 
     Raises SettingsError that names file, number and key, and never quotes a token.
     """
-    found: dict[str, Client] = {}
+    clients_found: dict[str, Client] = {}
     for number, table in enumerate(settings.clients.entries, 1):
         where = f"{settings.sources['clients.entries']}: clients number {number}"
-        _add(read_client(table, where), where, found)
+        _add(read_client(table, where), where, clients_found)
     for number, table in enumerate(settings.mcp.clients, 1):
         where = f"{settings.sources['mcp.clients']}: mcp.clients number {number}"
-        _add(_old(table, where), where, found)
-    _check_issuers([client for client in found.values() if client.issuer], settings.sources["clients.entries"])
+        _add(_old(table, where), where, clients_found)
+    _check_issuers([client for client in clients_found.values() if client.issuer], settings.sources["clients.entries"])
     old = f"{settings.sources['mcp.clients']}: [[mcp.clients]] is deprecated; write [[clients]], with scopes"
-    return Clients(tuple(found.values()), (old,) if settings.mcp.clients else ())
+    return Clients(tuple(clients_found.values()), (old,) if settings.mcp.clients else ())
 
 
 def grant(client: Client) -> Grant:

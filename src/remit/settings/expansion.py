@@ -110,12 +110,12 @@ def literal(text: str) -> str:
 
 def variables(text: str) -> list[str]:
     """The variables that the text cannot do without, in order."""
-    return [found["name"] for found in _PIECE.finditer(text) if found["name"] and found["default"] is None]
+    return [match["name"] for match in _PIECE.finditer(text) if match["name"] and match["default"] is None]
 
 
 def is_sound(text: str) -> bool:
     """Return whether each `${` in a text begins a reference, or stands for itself."""
-    return not any(found[0] == "${" for found in _PIECE.finditer(text))
+    return not any(match[0] == "${" for match in _PIECE.finditer(text))
 
 
 def _startable(text: str, who: str) -> str:

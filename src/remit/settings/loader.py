@@ -141,7 +141,7 @@ def _is_of(name: str, parts: Collection[str]) -> bool:
 
 
 def _from_file(tables: Mapping[str, Any], file: Path, base: Base) -> dict[str, Given]:
-    given = {}
+    from_file = {}
     for section, settings in tables.items():
         if section not in sections():
             raise _unknown(str(file), section, [*sections(), *table()])
@@ -151,8 +151,8 @@ def _from_file(tables: Mapping[str, Any], file: Path, base: Base) -> dict[str, G
             raise SettingsError(f"{file}: {section} must be a table", remedy=f"Write [{section}] on a line of its own.")
         for name, value in _gathered(section, written).items():
             row = _row(f"{section}.{name}", str(file))
-            given[row.key] = Given(checked(row, value, str(file)), str(file), base)
-    return given
+            from_file[row.key] = Given(checked(row, value, str(file)), str(file), base)
+    return from_file
 
 
 def _gathered(section: str, written: dict[str, Any]) -> dict[str, Any]:
@@ -171,11 +171,11 @@ def _from_environment(env: Mapping[str, str], base: Base) -> dict[str, Given]:
     for name in env:
         if name.startswith(_PREFIX) and name not in names and not _is_foreign(name):
             raise _unknown("environment", name, [*names, CONFIG])
-    given: dict[str, Given] = {}
+    from_environment: dict[str, Given] = {}
     for name, row in names.items():
-        if env.get(name) and row.key not in given:
-            given[row.key] = Given(from_text(row, row.about.fixed.get(name, env[name]), name), name, base)
-    return given
+        if env.get(name) and row.key not in from_environment:
+            from_environment[row.key] = Given(from_text(row, row.about.fixed.get(name, env[name]), name), name, base)
+    return from_environment
 
 
 def _is_foreign(name: str) -> bool:
@@ -185,13 +185,13 @@ def _is_foreign(name: str) -> bool:
 
 def _from_flags(flags: Mapping[str, Any], base: Base) -> dict[str, Given]:
     source = "command line"
-    given = {}
+    values = {}
     for key, value in flags.items():
         row = _row(key, source)
         if value not in (None, ""):
             typed = from_text(row, value, source) if isinstance(value, str) else checked(row, value, source)
-            given[key] = Given(typed, source, base)
-    return given
+            values[key] = Given(typed, source, base)
+    return values
 
 
 def _row(key: str, source: str) -> Setting:

@@ -61,24 +61,24 @@ def candidates(settings: Settings) -> tuple[list[Candidate], list[str]]:
 
 
 def _many(value: list[Any], source: str, warnings: list[str]) -> list[Candidate]:
-    found = []
+    many = []
     for number, table in enumerate(value, 1):
         where = f"{source}: server number {number}"
         if isinstance(table, dict):
-            found.append(Candidate(table, source, where))
+            many.append(Candidate(table, source, where))
         else:
             warnings.append(f"{where} is not an object; it is skipped")
-    return found
+    return many
 
 
 def _single(settings: Settings, warnings: list[str]) -> Candidate | None:
     mcp, sources = settings.mcp, settings.sources
-    given = [name for name in ("server_name", "server_cmd") if getattr(mcp, name)]
-    if not given:
+    names = [name for name in ("server_name", "server_cmd") if getattr(mcp, name)]
+    if not names:
         return None
-    if len(given) == 1:
-        source = sources[f"mcp.{given[0]}"]
-        other = "NAME" if given[0] == "server_cmd" else "CMD"
+    if len(names) == 1:
+        source = sources[f"mcp.{names[0]}"]
+        other = "NAME" if names[0] == "server_cmd" else "CMD"
         beside = source.removesuffix("NAME").removesuffix("CMD") + other
         warnings.append(f"{source} is set without {beside}; it is skipped")
         return None
@@ -86,7 +86,7 @@ def _single(settings: Settings, warnings: list[str]) -> Candidate | None:
     if args is None:
         return None
     table = {"name": mcp.server_name, "cmd": mcp.server_cmd, "args": args, "cwd": mcp.server_cwd}
-    source = sources[f"mcp.{given[0]}"]
+    source = sources[f"mcp.{names[0]}"]
     return Candidate(table, source, source)
 
 
@@ -202,17 +202,17 @@ def _known(table: Mapping[str, Any], where: str) -> None:
 def _with_command(table: Mapping[str, Any], where: str) -> dict[str, Any]:
     """The table with its command as one list."""
     rest = {key: value for key, value in table.items() if key not in {"cmd", "args", "command"}}
-    given = [table[key] for key in ("command", "cmd") if key in table]
-    if len(given) > 1:
+    commands = [table[key] for key in ("command", "cmd") if key in table]
+    if len(commands) > 1:
         raise SettingsError(f"{where}: both command and cmd are given", remedy="Leave one of them out.")
     args = table.get("args", [])
     if not isinstance(args, list | tuple):
         raise _misfit(where, "args")
-    if not given:
+    if not commands:
         if args:
             raise SettingsError(f"{where}: args are given without a command", remedy="Name the client that takes them.")
         return rest
-    command = [given[0]] if isinstance(given[0], str) else given[0]
+    command = [commands[0]] if isinstance(commands[0], str) else commands[0]
     if (
         not isinstance(command, list | tuple)
         or not command
@@ -348,7 +348,7 @@ def mcp_servers(settings: Settings, env: Mapping[str, str]) -> Servers:
 def configured_servers(settings: Settings, env: Mapping[str, str]) -> Servers:
     """As `written_servers`, each to be started in a folder of its own unless it names one. Raises SettingsError."""
     written = written_servers(settings, env)
-    servers = [one if one.name in written.placed else _apart(one, settings, env) for one in written.servers]
+    servers = [server if server.name in written.placed else _apart(server, settings, env) for server in written.servers]
     return msgspec.structs.replace(written, servers=tuple(servers))
 
 
@@ -359,8 +359,8 @@ def written_servers(settings: Settings, env: Mapping[str, str]) -> Servers:
     key; what is wrong in the contract's environment names is a warning, and the rest still loads.
     """
     home = _home(env)
-    found, placed = _of_file(settings, home)
-    origins = dict.fromkeys(found, settings.sources["mcp.servers"])
+    servers_found, placed = _of_file(settings, home)
+    origins = dict.fromkeys(servers_found, settings.sources["mcp.servers"])
     given, warnings = candidates(settings)
     base = Base(settings.working_folder, home)
     for candidate in given:
@@ -369,25 +369,27 @@ def written_servers(settings: Settings, env: Mapping[str, str]) -> Servers:
         except SettingsError as error:
             warnings.append(f"{error.message}; it is skipped")
         else:
-            found[server.name] = server
+            servers_found[server.name] = server
             placed |= {server.name} if candidate.table.get("cwd") else set()
             origins[server.name] = candidate.source
-    return Servers(servers=tuple(found.values()), origins=origins, warnings=tuple(warnings), placed=frozenset(placed))
+    return Servers(
+        servers=tuple(servers_found.values()), origins=origins, warnings=tuple(warnings), placed=frozenset(placed)
+    )
 
 
 def _of_file(settings: Settings, home: Path | None) -> tuple[dict[str, McpServer], set[str]]:
     source = settings.sources["mcp.servers"]
     folder = settings.folder if source == str(settings.file) else settings.working_folder
-    found: dict[str, McpServer] = {}
+    servers_found: dict[str, McpServer] = {}
     placed: set[str] = set()
     for number, table in enumerate(settings.mcp.servers, 1):
         where = f"{source}: mcp.servers number {number}"
         server = read_server(table, where, Base(folder, home), str(settings.folder))
-        if server.name in found:
+        if server.name in servers_found:
             raise SettingsError(f"{where} ({server.name}): the name is taken", remedy="Give each server its own name.")
-        found[server.name] = server
+        servers_found[server.name] = server
         placed |= {server.name} if table.get("cwd") else set()
-    return found, placed
+    return servers_found, placed
 
 
 def _of_environment(candidate: Candidate, base: Base, settings: Settings, origins: Mapping[str, str]) -> McpServer:
@@ -415,10 +417,10 @@ def _named(word: str, folder: Path) -> str:
     """The absolute path where a word of a command is the path of something in the folder, or the name of a file."""
     place = Path(os.path.normpath(folder / word))
     try:
-        found = place.is_file() or (place.exists() and (os.sep in word or word in {".", ".."}))
+        is_program = place.is_file() or (place.exists() and (os.sep in word or word in {".", ".."}))
     except (OSError, ValueError):  # too long for a name, or not one
         return word
-    return str(place) if found else word
+    return str(place) if is_program else word
 
 
 def _home(env: Mapping[str, str]) -> Path | None:

@@ -88,10 +88,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     def shown(self, section: str, name: str) -> Any:
         """Return the value of a setting without secrets. Raise KeyError if there is no such section."""
-        found = self.section(section)
-        if found is None:
+        section_found = self.section(section)
+        if section_found is None:
             raise KeyError(section)
-        return found.shown(name)
+        return section_found.shown(name)
 
     def value(self, key: str, default: Any) -> Any:
         """Return a setting by its key; the default if the part is not here that declares it."""

@@ -42,7 +42,7 @@ def settings_of(settings: Settings, part: str, section: type[S]) -> S:
     if isinstance(declared, section):
         return declared
     rows = {row.key: row for row in rows_of(part, section)}
-    given = {key: Given(row.default, "default", Base(settings.folder, None)) for key, row in rows.items()}
+    values = {key: Given(row.default, "default", Base(settings.folder, None)) for key, row in rows.items()}
     for row in settings.parts.values():
         if row.key.startswith(f"{part}."):
             if row.key not in rows:
@@ -50,5 +50,5 @@ def settings_of(settings: Settings, part: str, section: type[S]) -> S:
                 raise SettingsError(f"{row.source}: there is no setting {row.key}", remedy=remedy)
             typed = from_text if row.is_text else checked
             value = typed(rows[row.key], row.value, row.source)
-            given[row.key] = Given(value, row.source, row.base)
-    return section(**{row.name: resolved(row, given[key]) for key, row in rows.items()})
+            values[row.key] = Given(value, row.source, row.base)
+    return section(**{row.name: resolved(row, values[key]) for key, row in rows.items()})

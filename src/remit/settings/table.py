@@ -78,8 +78,8 @@ def declare(references: Mapping[str, str]) -> None:
 @cache
 def sections() -> Mapping[str, type[Section]]:
     """The class of every section, by its name in remit.toml: the core's, then those that parts declared."""
-    found = get_type_hints(Settings)
-    core = {name: hint for name, hint in found.items() if isinstance(hint, type) and issubclass(hint, Section)}
+    type_hints = get_type_hints(Settings)
+    core = {name: hint for name, hint in type_hints.items() if isinstance(hint, type) and issubclass(hint, Section)}
     return core | {name: imported(reference) for name, reference in _declared.items()}
 
 

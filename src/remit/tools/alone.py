@@ -40,10 +40,10 @@ class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
 def answer(module: str, name: str, args: dict[str, Any]) -> Answer:
     """Call the tool `name` of a module; whatever goes wrong is in the answer."""
     try:
-        found = attrgetter(name)(importlib.import_module(module))
-        if not isinstance(found, FunctionTool):
+        function = attrgetter(name)(importlib.import_module(module))
+        if not isinstance(function, FunctionTool):
             return Answer(failure=Failure(f"{module}.{name} is not a tool", cause=Code.ToolNotFound.name))
-        result = asyncio.run(found.invoke(args))
+        result = asyncio.run(function.invoke(args))
     except ProviderError as error:
         cause, code = (one.name if one is not None else "" for one in (error.cause, error.code))
         return Answer(failure=Failure(str(error), cause, code))
@@ -57,8 +57,8 @@ def _whole(result: ToolResult) -> Answer:
     try:
         as_json(result.value)
     except NotCanonicalError as error:
-        why = f"the tool returned a value that JSON cannot represent: {error.message}"
-        return Answer(failure=Failure(why, Code.BadGateway.name, Code.RESULT_NOT_ENCODABLE.name))
+        reason = f"the tool returned a value that JSON cannot represent: {error.message}"
+        return Answer(failure=Failure(reason, Code.BadGateway.name, Code.RESULT_NOT_ENCODABLE.name))
     return Answer(result.value, result.evidence)
 
 
@@ -66,9 +66,9 @@ def main() -> None:
     """Answer one call."""
     stdout = os.dup(1)
     os.dup2(2, 1)
-    given = answer(sys.argv[1], sys.argv[2], msgspec.json.decode(sys.stdin.buffer.read()))
+    result = answer(sys.argv[1], sys.argv[2], msgspec.json.decode(sys.stdin.buffer.read()))
     with open(stdout, "wb") as file:  # noqa: PTH123 - a descriptor
-        file.write(msgspec.json.encode(given))
+        file.write(msgspec.json.encode(result))
 
 
 if __name__ == "__main__":

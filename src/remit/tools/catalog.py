@@ -137,9 +137,9 @@ class Index:
         operation = args.get("operation")
         chosen = choices.get(operation) if isinstance(operation, str) else None
         if chosen is None:
-            given = f"{operation!r:.100} is not one of them" if "operation" in args else "args.operation is missing"
+            problem = f"{operation!r:.100} is not one of them" if "operation" in args else "args.operation is missing"
             raise ResolveError(
-                f"the key {name} covers {len(choices)} tools and {given}",
+                f"the key {name} covers {len(choices)} tools and {problem}",
                 code=Code.INVALID_TOOL_STEP,
                 remedy=f"Set args.operation to one of: {listed(choices)}.",
             )
@@ -148,11 +148,11 @@ class Index:
     def _unknown(self, name: str, missing: Mapping[str, str]) -> ResolveError:
         known = [*self.by_name, *self._covered]
         known = [each for each in known if ("__" in each) == ("__" in name)]  # models spell names otherwise than people
-        why = "".join(f"; the tools of {each} are not known: {why}" for each, why in sorted(missing.items()))
+        reason = "".join(f"; the tools of {each} are not known: {reason}" for each, reason in sorted(missing.items()))
         if any(each.startswith("mcp_") for each in missing):  # it may be there once its server answers
             remedy = "Try again once the server answers; `remit mcp test` shows what is wrong with it."
-            return ResolveError(f"no tool is called {name!r:.100}{why}", code=_DOWN, remedy=remedy)
-        return ResolveError(f"no tool is called {name!r:.100}{why}", remedy=suggestion(name, known))
+            return ResolveError(f"no tool is called {name!r:.100}{reason}", code=_DOWN, remedy=remedy)
+        return ResolveError(f"no tool is called {name!r:.100}{reason}", remedy=suggestion(name, known))
 
 
 def shown(tools: Iterable[Tool]) -> dict[str, tuple[object, ...]]:
@@ -180,8 +180,8 @@ def _operations(tools: Sequence[Tool]) -> dict[str, Tool]:
 
 
 def _withheld(tool: Tool, reason: str) -> ResolveError:
-    why = reason.removesuffix(tool.remedy).rstrip() or reason  # what to do is said once, as the remedy
-    return ResolveError(f"{tool.meta.name} is withheld: {why}", code=Code.TOOL_QUARANTINED, remedy=tool.remedy)
+    text = reason.removesuffix(tool.remedy).rstrip() or reason  # what to do is said once, as the remedy
+    return ResolveError(f"{tool.meta.name} is withheld: {text}", code=Code.TOOL_QUARANTINED, remedy=tool.remedy)
 
 
 MAX_LISTED: Final = 12
@@ -287,8 +287,8 @@ class Catalog:
         self._servers, self._others = self._servers - {provider_id}, self._others - {provider_id}
         self._down -= {provider_id}
         self._unlisted.discard(provider_id)
-        for kept in (self._listed, self._reserved, self._followers, self.failures):
-            kept.pop(provider_id, None)
+        for table in (self._listed, self._reserved, self._followers, self.failures):
+            table.pop(provider_id, None)
         self._listings.remove(provider_id)
         self._index = Index(self._listed.values(), self._preference)
         del self._ranks[provider_id]
@@ -348,7 +348,7 @@ class Catalog:
     def lookup(self, name: str, args: Args) -> tuple[Tool, Args]:
         """Resolve as `resolve` does, from what was last listed. Raises ResolveError."""
         bearing, under_way = self._bearing(name), self.listing
-        missing = {each: why for each, why in self.failures.items() if each in bearing}
+        missing = {each: reason for each, reason in self.failures.items() if each in bearing}
         missing |= dict.fromkeys(bearing & under_way, "they are being listed")
         return self._index.lookup(name, args, missing)
 
@@ -393,14 +393,14 @@ class Catalog:
         A server that was not listed yet counts as up; none is started for this.
         """
         await self._listings.fresh(self._stale & self._others)
-        found = {
+        names = {
             word
             for tool in self._index.tools
             if tool.quarantined is None and tool.meta.provider_id not in self._servers
             for word in (tool.meta.name, tool.key)
         }
         up = self._servers - self.failures.keys()
-        return found | up | {each.removeprefix("mcp_") for each in up}
+        return names | up | {each.removeprefix("mcp_") for each in up}
 
     def invalidate(self, provider_id: str | None = None) -> None:
         """Have a provider (all of them) listed again before its tools are next used."""

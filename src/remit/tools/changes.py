@@ -32,8 +32,8 @@ def changes(old: Schema | None, new: Schema | None, what: str = "arguments") -> 
         return (f"{what}: {'no schema any more' if new is None else 'a schema where there was none'}",)
     lines = list(_differences(old, new, "", 0))
     ordered = [text for text in lines if not _is_text(text)] + [text for text in lines if _is_text(text)]
-    told = [text.removeprefix(_QUIET) for text in ordered[:MOST]]
-    return (*told, f"and {len(lines) - MOST} more") if len(lines) > MOST else tuple(told)
+    texts = [text.removeprefix(_QUIET) for text in ordered[:MOST]]
+    return (*texts, f"and {len(lines) - MOST} more") if len(lines) > MOST else tuple(texts)
 
 
 _QUIET: Final = "\0"
@@ -83,7 +83,10 @@ def _choices(old: Schema, new: Schema, where: str) -> Iterator[str]:
         if before != after:
             yield _keyword("enum", before, after, where)
         return
-    gone, added = [one for one in before if one not in after], [one for one in after if one not in before]
+    gone, added = (
+        [choice for choice in before if choice not in after],
+        [choice for choice in after if choice not in before],
+    )
     if gone:
         yield f"{where}: no longer {', '.join(map(_shown, gone))}"
     if added:
@@ -110,7 +113,7 @@ def _table(value: Any) -> Schema:
 
 
 def _names(value: Any) -> set[str]:
-    return {one for one in value if isinstance(one, str)} if isinstance(value, list) else set()
+    return {entry for entry in value if isinstance(entry, str)} if isinstance(value, list) else set()
 
 
 def _shown(value: Any) -> str:

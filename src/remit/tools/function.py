@@ -84,8 +84,8 @@ class FunctionTool(Generic[P, R_co]):
         try:
             return dict(hints.to_json(self._called.bind(*args, **kwargs).arguments))
         except TypeError as error:
-            why = f"{self.meta.name}: {error}"
-            raise UsageError(why, code=Code.INVALID_INPUT, remedy=f"It takes {self.usage}.") from error
+            reason = f"{self.meta.name}: {error}"
+            raise UsageError(reason, code=Code.INVALID_INPUT, remedy=f"It takes {self.usage}.") from error
 
     def typed(self, value: Any) -> Any:
         """A recorded result in the type that the function declares."""
@@ -106,16 +106,16 @@ class FunctionTool(Generic[P, R_co]):
         3). Raises ProviderError for arguments or a result that do not fit, and whatever the function raises.
         """
         large = is_large(args)  # what is large is worked on in a thread: it holds no one else up
-        given = await asyncio.to_thread(self._arguments_of, args) if large else self._arguments_of(args)
+        arguments = await asyncio.to_thread(self._arguments_of, args) if large else self._arguments_of(args)
         if self._context is not None:
-            given[self._context] = ctx
+            arguments[self._context] = ctx
         call: Callable[..., Any] = self.function
         try:
-            return await self._run(call, given, threads)
+            return await self._run(call, arguments, threads)
         except self.retry_on as error:
-            why = f"{type(error).__name__}: {error}".removesuffix(": ")
+            reason = f"{type(error).__name__}: {error}".removesuffix(": ")
             raise ProviderError(
-                why, cause=Code.NetworkError, code=Code.TOOL_UNAVAILABLE, frames=frames_of(error)
+                reason, cause=Code.NetworkError, code=Code.TOOL_UNAVAILABLE, frames=frames_of(error)
             ) from error
 
     async def _run(self, call: Callable[..., Any], given: dict[str, Any], threads: Threads | None) -> ToolResult:
@@ -124,10 +124,10 @@ class FunctionTool(Generic[P, R_co]):
                 return await (threads or Threads(1)).run(lambda: _result(_run(call, given)))
             value = await call(**given)
         except (SystemExit, KeyboardInterrupt) as error:  # a tool ends a call, never the process that serves it
-            said = exit_words(error)
-            if not said:
+            text = exit_words(error)
+            if not text:
                 raise
-            raise RuntimeError(f"the tool {said}") from error
+            raise RuntimeError(f"the tool {text}") from error
         plain = value.value if isinstance(value, ToolResult) else value
         return await asyncio.to_thread(_result, value) if is_large(plain) else _result(value)
 
@@ -137,12 +137,12 @@ class FunctionTool(Generic[P, R_co]):
         if self._arguments is None:  # they were checked against the schema that was given
             return dict(known)
         try:
-            given = msgspec.structs.asdict(hints.from_json(known, self._arguments))
+            arguments = msgspec.structs.asdict(hints.from_json(known, self._arguments))
         except msgspec.ValidationError as error:
             raise ProviderError(str(error)[:200], cause=Code.InvalidInput, code=Code.INVALID_TOOL_ARGS) from error
-        if len(known) < len(given):
-            return {name: value for name, value in given.items() if value is not msgspec.UNSET}
-        return given
+        if len(known) < len(arguments):
+            return {name: value for name, value in arguments.items() if value is not msgspec.UNSET}
+        return arguments
 
 
 @final
@@ -228,8 +228,8 @@ def tool(
 def _signature_called(function: Callable[..., Any], context: str | None) -> inspect.Signature:
     """Return the function's signature without the parameter that takes the CallContext."""
     signature = inspect.signature(function)
-    kept = [parameter for name, parameter in signature.parameters.items() if name != context]
-    return signature.replace(parameters=kept)
+    parameters = [parameter for name, parameter in signature.parameters.items() if name != context]
+    return signature.replace(parameters=parameters)
 
 
 def _run(function: Callable[..., Any], given: dict[str, Any]) -> Any:
@@ -246,8 +246,10 @@ def _result(value: Any) -> ToolResult:
     try:
         return ToolResult(hints.to_json(value), evidence)
     except (TypeError, ValueError, RecursionError) as error:
-        why = f"the tool returned a value that JSON cannot represent: {error}"
-        raise ProviderError(why, cause=Code.BadGateway, code=Code.RESULT_NOT_ENCODABLE, effect="committed") from error
+        reason = f"the tool returned a value that JSON cannot represent: {error}"
+        raise ProviderError(
+            reason, cause=Code.BadGateway, code=Code.RESULT_NOT_ENCODABLE, effect="committed"
+        ) from error
 
 
 def _level(name: str, level: Level | str) -> Level:
@@ -327,15 +329,15 @@ def undeclared(function: Callable[..., Any], input_schema: JsonSchema | None) ->
     """
     hints = hints_of(function)
     declared = (input_schema or {}).get("properties", {})
-    found: dict[str, str] = {}
+    defaults: dict[str, str] = {}
     for name, parameter in inspect.signature(function).parameters.items():
         if hints.get(name) is CallContext or name not in declared | hints:
             continue
         if parameter.default is not parameter.empty and "default" not in declared.get(name, {}):
-            found[name] = line(f"({reprlib.repr(parameter.default)})", _WORDS)
+            defaults[name] = line(f"({reprlib.repr(parameter.default)})", _WORDS)
         if name in declared and name in hints:
-            found |= {f"{name}.{at}": how for at, how in _made(msgspec.inspect.type_info(hints[name]), ())}
-    return found
+            defaults |= {f"{name}.{at}": how for at, how in _made(msgspec.inspect.type_info(hints[name]), ())}
+    return defaults
 
 
 def _made(kind: msgspec.inspect.Type, above: tuple[type, ...]) -> Iterator[tuple[str, str]]:

@@ -91,17 +91,23 @@ def given(function: Callable[..., Any], input_schema: JsonSchema) -> Signature:
     """
     hints = hints_of(function)
     parameters = inspect.signature(function).parameters.values()
-    context = next((one.name for one in parameters if hints.get(one.name) is CallContext), None)
-    named = {one.name: one for one in parameters if one.kind in {one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY}}
+    context = next((parameter.name for parameter in parameters if hints.get(parameter.name) is CallContext), None)
+    named = {
+        parameter.name: parameter
+        for parameter in parameters
+        if parameter.kind in {parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY}
+    }
     named.pop(context or "", None)
     properties = input_schema.get("properties", {})
-    takes_any = any(one.kind is one.VAR_KEYWORD for one in parameters)
+    takes_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters)
     unknown = [] if takes_any else sorted(set(properties) - set(named))
-    demanded = {name for name, one in named.items() if one.default is one.empty}
+    demanded = {name for name, parameter in named.items() if parameter.default is parameter.empty}
     missing = sorted(demanded - set(input_schema.get("required", ())))
     if unknown or missing:
-        why = f"takes no {unknown[0]}" if unknown else f"demands {missing[0]}, which the schema does not require"
-        raise SchemaError(f"{_title(function)} {why}", remedy="Give it a parameter for each property, or **arguments.")
+        reason = f"takes no {unknown[0]}" if unknown else f"demands {missing[0]}, which the schema does not require"
+        raise SchemaError(
+            f"{_title(function)} {reason}", remedy="Give it a parameter for each property, or **arguments."
+        )
     names = None if takes_any else frozenset(named)
     return Signature(input_schema, _output(hints.get("return", Any)), None, context, names)
 
@@ -164,9 +170,10 @@ def _described(
     try:
         schema, found = _schema(hint)
     except TypeError as error:
-        why = str(error).splitlines()[-1].removesuffix(" is not supported")
+        reason = str(error).splitlines()[-1].removesuffix(" is not supported")
         raise SchemaError(
-            f"{_title(function)}: the type hint of parameter {parameter.name} has no JSON schema: {why}", remedy=_REMEDY
+            f"{_title(function)}: the type hint of parameter {parameter.name} has no JSON schema: {reason}",
+            remedy=_REMEDY,
         ) from error
     for name, definition in found.items():
         if definitions.setdefault(name, definition) != definition:
@@ -178,8 +185,8 @@ def _described(
 
 
 def _schema(hint: Any) -> tuple[JsonSchema, JsonSchema]:
-    found = msgspec.json.schema_components((hint,), schema_hook=_path_schema, ref_template=_REFERENCE)
-    (schema,), definitions = unindented(found)
+    schema_components = msgspec.json.schema_components((hint,), schema_hook=_path_schema, ref_template=_REFERENCE)
+    (schema,), definitions = unindented(schema_components)
     return schema, definitions
 
 

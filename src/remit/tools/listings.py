@@ -113,13 +113,13 @@ class Listings(Generic[Found]):
     async def _list(self, provider_id: str) -> None:
         its = self._providers[provider_id]
         mark = its.begun = its.asked
-        found = await self._ask(provider_id)
+        listing = await self._ask(provider_id)
         if self._providers.get(provider_id) is not its:
             return  # removed meanwhile
         its.done = mark
         if its.asked == mark:
             self.stale.discard(provider_id)
-        self._enter(provider_id, found)
+        self._enter(provider_id, listing)
 
 
 def _told(task: asyncio.Task[None]) -> None:
@@ -183,5 +183,5 @@ def require_registry(versions: object) -> None:
     names = [name for name in vars(ToolVersionRegistry) if not name.startswith("_")]
     wrong = [name for name in names if not iscoroutinefunction(getattr(versions, name, None))]
     if wrong:
-        why = f"{type(versions).__name__} is no registry of versions: it lacks async def {', '.join(wrong)}"
-        raise UsageError(why, remedy="Give it what remit.tools.listings.ToolVersionRegistry has.")
+        reason = f"{type(versions).__name__} is no registry of versions: it lacks async def {', '.join(wrong)}"
+        raise UsageError(reason, remedy="Give it what remit.tools.listings.ToolVersionRegistry has.")

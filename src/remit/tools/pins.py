@@ -115,8 +115,8 @@ class Pins:
         try:
             pin = await self.load(server)
         except ChainBrokenError as error:
-            why = f"{error.code.name}: {error.message}. Its pins are not trusted: run `remit verify`"
-            return dict.fromkeys(definitions, why)
+            reason = f"{error.code.name}: {error.message}. Its pins are not trusted: run `remit verify`"
+            return dict.fromkeys(definitions, reason)
         if pin is None and self._trust:
             try:
                 await self._record(server, definitions, None, how="first_use", by=self._principal)
@@ -129,8 +129,8 @@ class Pins:
             else:
                 return {}
         if pin is None:
-            why = f"the MCP server {server} was never pinned. Review its tools, then: remit mcp pin {server}"
-            return dict.fromkeys(definitions, why)
+            reason = f"the MCP server {server} was never pinned. Review its tools, then: remit mcp pin {server}"
+            return dict.fromkeys(definitions, reason)
         changes = pin.compare(definitions)
         look = f"See the change: remit mcp diff {server}"
         return {
@@ -144,8 +144,8 @@ class Pins:
         A server without a pin needs no look yet: nothing of it can be used. Raises ChainBrokenError as `load` does.
         """
         events = await Proven(self._journal, stream_of(server)).more()
-        pins = [one for event in events if isinstance(one := decode(event.kind, event.data), McpToolsPinned)]
-        return not pins or any(one.how == "pin" for one in pins)
+        pins = [payload for event in events if isinstance(payload := decode(event.kind, event.data), McpToolsPinned)]
+        return not pins or any(payload.how == "pin" for payload in pins)
 
     async def changed(self, server: str, seq: int) -> None:
         """Wait until the server's pin is another one than that at `seq` (0: none)."""
@@ -199,9 +199,9 @@ def hash_of(raw: Mapping[str, Any]) -> str:
     Integers beyond ±(2^53 - 1) had none when the first pins were recorded, which have to hold.
     """
     with suppress(NotCanonicalError):
-        found = digest(raw)
+        value = digest(raw)
         if not _has_wide(raw):
-            return found
+            return value
     return f"not canonical, {sha256(json.dumps(raw, sort_keys=True).encode())}"
 
 
@@ -231,7 +231,7 @@ def read_pins(path: Path) -> dict[str, dict[str, dict[str, Any]]]:
     try:
         return msgspec.json.decode(path.read_bytes(), type=PinFile).servers
     except OSError as error:
-        why = error.strerror or str(error)
+        reason = error.strerror or str(error)
     except msgspec.DecodeError as error:
-        why = str(error)
-    raise SettingsError(f"mcp.pins_file: {path}: {why}", remedy="Write it again: remit mcp pin --export FILE")
+        reason = str(error)
+    raise SettingsError(f"mcp.pins_file: {path}: {reason}", remedy="Write it again: remit mcp pin --export FILE")

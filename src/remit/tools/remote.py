@@ -60,8 +60,8 @@ MCP_ERROR: Final = "mcp_error"
 def task_support(definition: Mapping[str, Any] | None) -> str:
     """Return whether its definition says that it is a task (2025-11-25): `forbidden`, `optional`, `required`."""
     execution = definition.get("execution") if definition is not None else None
-    said = execution.get("taskSupport") if isinstance(execution, Mapping) else None
-    return said if said in {"optional", "required"} else "forbidden"
+    support = execution.get("taskSupport") if isinstance(execution, Mapping) else None
+    return support if support in {"optional", "required"} else "forbidden"
 
 
 class Authorized(NamedTuple):

@@ -109,12 +109,12 @@ def compile_schema(schema: object, *, closed: bool, any_root: bool = False, type
         key = schema_hash(schema), closed, closed and typed
     except NotCanonicalError as error:
         raise SchemaError(f"the schema has no canonical form: {error.message}", remedy=error.remedy) from error
-    found = _cache.get(key)
-    if found is None:
-        found = _cache[key] = _compile(schema, key[0], closed=closed, typed=typed)
+    compiled = _cache.get(key)
+    if compiled is None:
+        compiled = _cache[key] = _compile(schema, key[0], closed=closed, typed=typed)
         if len(_cache) > _KEPT:
             del _cache[next(iter(_cache))]
-    return found
+    return compiled
 
 
 def validator_of(schema: Schema, **options: Any) -> Validator:
@@ -181,11 +181,11 @@ def defaults_of(document: Document, value: Any) -> dict[str, Any] | None:
     Where several alternatives of a schema fit the value, or none, nothing is said of what is below. None: it would take
     too long to say, or to read.
     """
-    found: dict[str, Any] = {}
+    defaults: dict[str, Any] = {}
     pending: deque[tuple[Schema, Any, Pointer]] = deque([(document.root, value, ())])
     for _ in range(_STEPS):
         if not pending:
-            return found
+            return defaults
         schema, item, place = pending.popleft()
         for name, below in _below(document, schema, item):
             here = (*place, name)
@@ -195,10 +195,10 @@ def defaults_of(document: Document, value: Any) -> dict[str, Any] | None:
                 part = next((part for part in _parts(document, below, None) if _DEFAULT in part), None)
                 if part is None or len(here) > MAX_DEPTH:
                     continue
-                left = found.setdefault(text_of(here), part[_DEFAULT])
+                left = defaults.setdefault(text_of(here), part[_DEFAULT])
             if isinstance(left, dict | list):
                 pending.append((below, left, here))
-        if len(found) > _MOST:
+        if len(defaults) > _MOST:
             break
     return None
 
@@ -236,7 +236,9 @@ def _parts(document: Document, schema: Schema, item: Any) -> Iterator[Schema]:
         stack += both if isinstance(both, list) else []
         for keyword in _EITHER:
             choices = part.get(keyword)
-            fitting = [one for one in choices if _fits(document, one, item)] if isinstance(choices, list) else []
+            fitting = (
+                [choice for choice in choices if _fits(document, choice, item)] if isinstance(choices, list) else []
+            )
             stack += fitting if len(fitting) == 1 else []
 
 

@@ -39,11 +39,11 @@ def closed_within(schema: Any) -> Any:
     A type drops what it does not know: the approver would see it, and it would not be what runs (rule 15).
     """
     if isinstance(schema, list):
-        return [closed_within(one) for one in schema]
+        return [closed_within(entry) for entry in schema]
     if not isinstance(schema, dict):
         return schema
     found = {
-        word: {name: closed_within(one) for name, one in value.items()}
+        word: {name: closed_within(entry) for name, entry in value.items()}
         if word in _BY_NAME and isinstance(value, dict)
         else closed_within(value)
         if word in _NESTED

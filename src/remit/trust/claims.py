@@ -59,12 +59,12 @@ class Claim(NamedTuple):
 
 def claims(settings: Settings, env: Mapping[str, str]) -> tuple[Claim, ...]:
     """Everything that the files would do and that needs trust, in the order of the settings; none without a file."""
-    given = [key for key, source in settings.sources.items() if source == str(settings.file) and key not in HARMLESS]
+    keys = [key for key, source in settings.sources.items() if source == str(settings.file) and key not in HARMLESS]
     linked = settings.sources["journal.url"] == "default" and list(_journal(settings, env))
     links = [Claim("journal.url", f"{text}, through a link") for text in linked or ()]
     files = [file for file in beside_in(settings) if file.name not in settings.doubted]
     beside = [Claim(file.name, text) for file in files for text in acts_of(file.name, _content(file))]
-    return (*links, *(Claim(key, text) for key in given for text in _texts(key, settings, env)), *beside)
+    return (*links, *(Claim(key, text) for key in keys for text in _texts(key, settings, env)), *beside)
 
 
 def beside_in(settings: Settings) -> list[Path]:
@@ -115,12 +115,12 @@ def _servers(settings: Settings, env: Mapping[str, str]) -> Iterator[str]:
     from remit.settings.mcp_servers import configured_servers  # noqa: PLC0415 - every look at a folder would pay for it
 
     try:
-        found = configured_servers(settings, env)
+        servers = configured_servers(settings, env)
     except SettingsError:
         yield "start MCP servers that cannot be read"
         return
-    for server in found.enabled:
-        if found.origins[server.name] == str(settings.file):
+    for server in servers.enabled:
+        if servers.origins[server.name] == str(settings.file):
             yield from _server(server)
 
 

@@ -61,18 +61,18 @@ class Register:
 
     def file(self, path: Path) -> TrustedFile | None:
         """Return what is kept of a settings file."""
-        found = self._read(self._place("file", path), TrustedFile)
-        return found if found is not None and found.file == str(path) else None
+        file_read = self._read(self._place("file", path), TrustedFile)
+        return file_read if file_read is not None and file_read.file == str(path) else None
 
     def journal(self, path: Path) -> TrustedJournal | None:
         """Return what is kept of a journal."""
-        found = self._read(self._place("journal", path), TrustedJournal)
-        return found if found is not None and found.journal == str(path) else None
+        journal_read = self._read(self._place("journal", path), TrustedJournal)
+        return journal_read if journal_read is not None and journal_read.journal == str(path) else None
 
     def files(self) -> list[TrustedFile]:
         """Every settings file that is trusted, by path."""
-        found = [self._read(place, TrustedFile) for place in sorted(self.folder.glob("file-*.json"))]
-        return sorted((one for one in found if one is not None), key=lambda one: one.file)
+        files_read = [self._read(place, TrustedFile) for place in sorted(self.folder.glob("file-*.json"))]
+        return sorted((one for one in files_read if one is not None), key=lambda one: one.file)
 
     def keep(self, one: TrustedFile | TrustedJournal) -> None:
         """Keep an entry, in place of any other for the same path. Raises OSError."""
@@ -101,8 +101,8 @@ class Register:
 
 
 def _ours(path: Path) -> bool:
-    found = path.lstat()
-    return found.st_uid == os.getuid() and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    status = path.lstat()
+    return status.st_uid == os.getuid() and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
 
 
 _log: Final = logging.getLogger("remit.trust")
@@ -165,8 +165,8 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     def unchanged(self, env: Mapping[str, str]) -> None:
         """Raise SettingsError if a file is not as it was when it was looked at: someone saw another one."""
         if self.claims and digests(self.settings, env) != self.digests:
-            why = f"{self.file} or a file beside it, or that it names, was changed while you looked at it"
-            raise SettingsError(why, code=Code.FOLDER_NOT_TRUSTED, remedy="Review it again.")
+            reason = f"{self.file} or a file beside it, or that it names, was changed while you looked at it"
+            raise SettingsError(reason, code=Code.FOLDER_NOT_TRUSTED, remedy="Review it again.")
 
 
 def standing(settings: Settings, register: Register, env: Mapping[str, str]) -> Standing:
@@ -194,8 +194,8 @@ def trust(found: Standing, register: Register, *, edits: bool, now: int) -> None
         if found.journal is not None:
             _keep_journal(found.journal, register)
     except OSError as error:
-        why = f"{register.folder}: {error.strerror or error}"
-        raise SettingsError(why, remedy="Make that folder writable, or set REMIT_TRUST=1.") from error
+        reason = f"{register.folder}: {error.strerror or error}"
+        raise SettingsError(reason, remedy="Make that folder writable, or set REMIT_TRUST=1.") from error
 
 
 def require_trusted(settings: Settings, name: str, data: bytes, env: Mapping[str, str]) -> None:
@@ -206,8 +206,8 @@ def require_trusted(settings: Settings, name: str, data: bytes, env: Mapping[str
     if not settings.guarded or env.get(TRUST) == "1":
         return
     path = settings.folder / name
-    kept = Register(data_folder(env) / "trust").file(kept_as(settings))
-    trusted = kept is not None and (kept.edits or kept.digests.get(str(path)) == hashlib.sha256(data).hexdigest())
+    file = Register(data_folder(env) / "trust").file(kept_as(settings))
+    trusted = file is not None and (file.edits or file.digests.get(str(path)) == hashlib.sha256(data).hexdigest())
     if not trusted and any(acts_of(name, data)):
         raise SettingsError(f"{path} is not trusted as it is now", code=Code.FOLDER_NOT_TRUSTED, remedy=_LOOK)
 
@@ -248,12 +248,14 @@ def untrusted(found: Standing, remedy: str = _LOOK) -> SettingsError:
     place = (found.settings.file or found.settings.folder) if not found.settings_trusted else found.journal
     if found.changed:
         names = ", ".join(Path(name).name for name in found.changed)
-        why = f"{place} was trusted, and has changed since: {names}"
+        reason = f"{place} was trusted, and has changed since: {names}"
     elif found.settings_trusted:
-        why = f"{place} is not trusted: it came with the folder, which may have moved, or was created under {TRUST}=1"
+        reason = (
+            f"{place} is not trusted: it came with the folder, which may have moved, or was created under {TRUST}=1"
+        )
     else:
-        why = f"{place} is not trusted: it would run code or loosen what is allowed"
-    return SettingsError(why, code=Code.FOLDER_NOT_TRUSTED, remedy=remedy)
+        reason = f"{place} is not trusted: it would run code or loosen what is allowed"
+    return SettingsError(reason, code=Code.FOLDER_NOT_TRUSTED, remedy=remedy)
 
 
 def _foreign_journal(settings: Settings, register: Register) -> Path | None:
@@ -288,17 +290,17 @@ def _modules(settings: Settings) -> Iterator[Path]:
             yield Path(name)
         else:
             place = settings.folder.joinpath(*name.split("."))
-            yield from (one for one in (place.with_suffix(".py"), place / "__init__.py") if one.is_file())
+            yield from (path for path in (place.with_suffix(".py"), place / "__init__.py") if path.is_file())
 
 
 def _programs(settings: Settings, env: Mapping[str, str]) -> Iterator[Path]:
     from remit.settings.mcp_servers import configured_servers  # noqa: PLC0415 - every look at a folder would pay for it
 
     try:
-        found = configured_servers(settings, env)
+        servers = configured_servers(settings, env)
     except SettingsError:
         return
-    for server in found.enabled:
+    for server in servers.enabled:
         for word in server.command:
             path = Path(server.cwd, word)
             try:

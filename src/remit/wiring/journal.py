@@ -86,8 +86,8 @@ def key_place(settings: Settings) -> Path | None:
     if journal.key_file:
         place = Path(journal.key_file)
         if settings.file is not None and settings.folder in place.parents:
-            why = f"journal.key_file: {place} is in the project folder, next to the journal that it protects"
-            raise SettingsError(why, remedy="Keep it elsewhere, such as ~/.config/remit/journal.keys.")
+            reason = f"journal.key_file: {place} is in the project folder, next to the journal that it protects"
+            raise SettingsError(reason, remedy="Keep it elsewhere, such as ~/.config/remit/journal.keys.")
         return place
     return default_place(data_folder(os.environ), journal.file) if journal.file is not None else None
 
@@ -114,10 +114,10 @@ async def refuse_open(settings: Settings) -> None:
         from remit.journal.postgres.server import Address  # noqa: PLC0415 - its driver is an extra
         from remit.journal.postgres.server import in_use as in_use_there  # noqa: PLC0415 - the same
 
-        used = any([await in_use_there(Address.parse(one)) for one in url.split()])
+        used = any([await in_use_there(Address.parse(address)) for address in url.split()])
     if used:
-        why = "another process has the journal open"
-        raise JournalError(why, code=Code.JOURNAL_LOCKED, remedy="End its workers, servers and consoles first.")
+        reason = "another process has the journal open"
+        raise JournalError(reason, code=Code.JOURNAL_LOCKED, remedy="End its workers, servers and consoles first.")
 
 
 def open_store(url: str, clock: Clock) -> Store:

@@ -62,15 +62,15 @@ def parts_of(settings: Settings) -> tuple[Capability, ...]:
 def load_part(name: str) -> Capability:
     """A part that others made. Raises UsageError."""
     installed = _installed()
-    found = [point for point in installed if point.name == name]
-    if not found:
+    points = [point for point in installed if point.name == name]
+    if not points:
         known = ", ".join(sorted(point.name for point in installed)) or "none"
         raise _unloadable(name, f"no installed part has this name; installed: {known}", "Install it")
-    if len(found) > 1 or name in {part.name for part in FIRST_PARTY}:
+    if len(points) > 1 or name in {part.name for part in FIRST_PARTY}:
         raise _unloadable(name, "more than one installed part has this name", "Uninstall the others")
-    part = _resolved(name, found[0].value)
+    part = _resolved(name, points[0].value)
     if not isinstance(part, Capability) or part.name != name:
-        raise _unloadable(name, f"{found[0].value} is not a Capability of this name", "Correct the entry point")
+        raise _unloadable(name, f"{points[0].value} is not a Capability of this name", "Correct the entry point")
     for kind in part.kinds:
         check_names(part, f"the kind of event {kind}", kind, f"{name}_")
     declare(part.kinds)
@@ -103,8 +103,8 @@ def named_parts(parts: Sequence[Capability], names: Sequence[str]) -> Sequence[C
     known = {part.name for part in parts}
     for name in names:
         if name not in known:
-            why = f"tools.only names {name}, and there is no such part"
-            raise SettingsError(why, remedy=f"There are {', '.join(sorted(known))}.")
+            reason = f"tools.only names {name}, and there is no such part"
+            raise SettingsError(reason, remedy=f"There are {', '.join(sorted(known))}.")
     return [part for part in parts if part.name in names] if names else parts
 
 
@@ -120,8 +120,8 @@ def enclosures_of(parts: Iterable[Capability], settings: Settings) -> Enclosures
     """Return what runs programs enclosed: the first part's that can. Raises UsageError or SettingsError."""
     for part in parts:
         if part.encloses:
-            found: Enclosures = _resolved(part.name, part.encloses)(settings)
-            return found
+            enclosures: Enclosures = _resolved(part.name, part.encloses)(settings)
+            return enclosures
     return NoEnclosures()
 
 
@@ -166,8 +166,8 @@ def engine_part(parts: Iterable[Capability], name: str) -> Capability | None:
         )
     part = engines[name]
     if part.missing:
-        why = f"jobs.engine is {name}, and {', '.join(part.missing)} is not installed"
-        raise SettingsError(why, remedy=f"Install it: pip install 'remit[{part.extra or name}]'.")
+        reason = f"jobs.engine is {name}, and {', '.join(part.missing)} is not installed"
+        raise SettingsError(reason, remedy=f"Install it: pip install 'remit[{part.extra or name}]'.")
     return part
 
 
@@ -178,12 +178,12 @@ def recipes_of(parts: Iterable[Capability]) -> tuple[Recipe[..., Any], ...]:
 
 async def checks_of(parts: Iterable[Capability], look: Look) -> list[Check]:
     """Return what parts look at themselves. Raises UsageError or SettingsError."""
-    found: list[Check] = []
+    checks: list[Check] = []
     for part in parts:
         part_settings(part, look.settings)
         if part.checks:
-            found += await _resolved(part.name, part.checks)(look)
-    return found
+            checks += await _resolved(part.name, part.checks)(look)
+    return checks
 
 
 def answer_of(parts: Iterable[Capability], file: Path, keys: Path | None) -> Answer | None:
@@ -286,8 +286,8 @@ def _resolved(name: str, reference: str) -> Any:
     try:
         return resolve(reference)
     except (Exception, SystemExit) as error:
-        why = f"cannot load {reference} ({type(error).__name__}: {mask(str(error))})"
-        raise _unloadable(name, why, "Correct or install what it needs") from error
+        reason = f"cannot load {reference} ({type(error).__name__}: {mask(str(error))})"
+        raise _unloadable(name, reason, "Correct or install what it needs") from error
 
 
 def _unloadable(name: str, why: str, remedy: str) -> UsageError:

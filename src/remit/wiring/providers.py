@@ -42,10 +42,10 @@ def decisive(settings: Settings) -> tuple[Path, ...]:
 
 def private(settings: Settings) -> tuple[Path, ...]:
     """Keys, logins and what is trusted: no tool reads them."""
-    kept = data_folder(os.environ)
+    path = data_folder(os.environ)
     named = [settings.journal.key_file, settings.serve.tls_key, settings.value("recorder.key", "")]
     return (
-        *(kept / name for name in ("journal-keys", "recorder-keys", "trust")),
+        *(path / name for name in ("journal-keys", "recorder-keys", "trust")),
         login_folder(os.environ),
         *(Path(name) for name in named if name),
     )
@@ -53,10 +53,10 @@ def private(settings: Settings) -> tuple[Path, ...]:
 
 def servers_of(settings: Settings) -> tuple[McpServer, ...]:
     """The MCP servers that are not disabled, also if `tools.no_mcp` is set."""
-    found = configured_servers(settings, os.environ)
-    for warning in found.warnings:
+    servers = configured_servers(settings, os.environ)
+    for warning in servers.warnings:
         _log.warning("%s", warning)
-    return found.enabled
+    return servers.enabled
 
 
 def stand_ins_of(tools: Iterable[ToolMeta]) -> list[ToolProvider]:

@@ -230,15 +230,15 @@ def _prices(settings: Settings) -> dict[str, Price]:
     from remit.errors import SettingsError
     from remit.models.prices import Price
 
-    found: dict[str, Price] = {}
+    prices: dict[str, Price] = {}
     for table in settings.models.prices:
-        given = {name: value for name, value in table.items() if name != "model"}
+        fields = {name: value for name, value in table.items() if name != "model"}
         try:
-            found[msgspec.convert(table.get("model"), str)] = msgspec.convert(given, Price, strict=False)
+            prices[msgspec.convert(table.get("model"), str)] = msgspec.convert(fields, Price, strict=False)
         except msgspec.ValidationError as error:
-            why = f"models.prices: {error}"
-            raise SettingsError(why, remedy="docs/models.md shows the keys of a price.") from error
-    return found
+            reason = f"models.prices: {error}"
+            raise SettingsError(reason, remedy="docs/models.md shows the keys of a price.") from error
+    return prices
 
 
 def _limits(settings: Settings) -> Limits:

@@ -56,21 +56,21 @@ async def pending(asked: ApiRequest) -> list[ConfirmationView]:
         return await _open(asked, query, wanted)
     caller = f"job/{query.job}" if query.job else ""
     answered = await asked.service.confirmations.answered(limit=query.limit)
-    found = wanted.of(one for one in answered if caller in {"", one.caller})
-    return [one for one in found if sees_tool(asked.access, one.tool)]
+    matches = wanted.of(view for view in answered if caller in {"", view.caller})
+    return [view for view in matches if sees_tool(asked.access, view.tool)]
 
 
 async def _open(asked: ApiRequest, query: PendingQuery, wanted: QuestionFilter) -> list[ConfirmationView]:
     """The first open questions that the token may see: a list that is shorter than its limit is the end."""
-    found: list[ConfirmationView] = []
+    confirmations: list[ConfirmationView] = []
     after = query.after
-    while len(found) < query.limit:
+    while len(confirmations) < query.limit:
         page = await asked.service.confirmations.pending(query.job or None, only=wanted, limit=query.limit, after=after)
-        found += [one for one in page if sees_tool(asked.access, one.tool)]
+        confirmations += [view for view in page if sees_tool(asked.access, view.tool)]
         if len(page) < query.limit:
             break
         after = page[-1].confirmation
-    return found[: query.limit]
+    return confirmations[: query.limit]
 
 
 async def approve(asked: ApiRequest) -> ConfirmationView:

@@ -75,9 +75,9 @@ async def events(asked: ApiRequest) -> EventPage:
     """Show recorded events in their order, page by page."""
     query: EventQuery = asked.query
     stream = asked.service.streams.name(await _known(asked))
-    found = (await asked.service.streams.events(stream, query.after))[: query.limit]
-    items = [_event(event) for event in found]
-    return EventPage(items=items, next=found[-1].seq if len(found) == query.limit else None)
+    read_events = (await asked.service.streams.events(stream, query.after))[: query.limit]
+    items = [_event(event) for event in read_events]
+    return EventPage(items=items, next=read_events[-1].seq if len(read_events) == query.limit else None)
 
 
 async def follow(asked: ApiRequest) -> AsyncIterator[Sent]:
@@ -104,9 +104,9 @@ async def said(asked: ApiRequest) -> AsyncIterator[Sent]:
             await asyncio.wait({piece, ended}, return_when=asyncio.FIRST_COMPLETED)
             if not piece.done():
                 return
-            found = piece.result()
-            view = PieceView(step=found.step, offset=found.offset, text=found.delta.text)
-            yield Sent(str(found.offset), found.delta.kind, view)
+            result = piece.result()
+            view = PieceView(step=result.step, offset=result.offset, text=result.delta.text)
+            yield Sent(str(result.offset), result.delta.kind, view)
             piece = asyncio.ensure_future(anext(pieces))
     finally:
         for task in (piece, ended):
@@ -125,8 +125,8 @@ async def replay(asked: ApiRequest) -> Replayed:
 
     What `jobs.mismatch` refuses is refused here too, unless `anyway` is set.
     """
-    found = await asked.service.jobs.replay(asked.path["job"], anyway=asked.query.anyway)
-    return Replayed(report=found)
+    replay_report = await asked.service.jobs.replay(asked.path["job"], anyway=asked.query.anyway)
+    return Replayed(report=replay_report)
 
 
 async def _known(asked: ApiRequest) -> str:

@@ -85,8 +85,8 @@ async def page(asked: ApiRequest) -> JobPage:
         before=query.before,
         limit=query.limit,
     )
-    found = await asked.service.jobs.search(wanted)
-    return JobPage(items=found.rows, next=found.next)
+    listing = await asked.service.jobs.search(wanted)
+    return JobPage(items=listing.rows, next=listing.next)
 
 
 async def table(asked: ApiRequest) -> Answer:

@@ -57,15 +57,15 @@ def command(
     async def work(remit: Opened) -> list[ArtifactRow]:
         from remit.cli.file_writer import place_below, write
 
-        found = await remit.service.jobs.find(job)
-        rows = chosen(await remit.service.artifacts.rows(found), names, step, last=save is not None or cat)
+        job_id = await remit.service.jobs.find(job)
+        rows = chosen(await remit.service.artifacts.rows(job_id), names, step, last=save is not None or cat)
         if cat:
-            await _cat(remit.service, found, rows)
+            await _cat(remit.service, job_id, rows)
         elif save is not None:
             exact = [row.path for row in rows] if force_names else names
             places = [(row, place_below(save, row.path, force=force, named=row.path in exact)) for row in rows]
             for row, place in places:  # nothing is written if one is wrong
-                write(place, await remit.service.artifacts.read(found, row.sha256))
+                write(place, await remit.service.artifacts.read(job_id, row.sha256))
         return rows
 
     rows = state.ask(work, code="unused")
@@ -81,13 +81,13 @@ def chosen(rows: Sequence[ArtifactRow], names: Sequence[str], step: str, *, last
     """The rows that are asked for; `last`: of each name the last one only."""
     from fnmatch import fnmatchcase
 
-    found = [
+    artifact_rows = [
         row
         for row in rows
         if (not step or row.step == step)
         and (not names or any(row.path == name or fnmatchcase(row.path, name) for name in names))
     ]
-    return list({row.path: row for row in found}.values()) if last else found
+    return list({row.path: row for row in artifact_rows}.values()) if last else artifact_rows
 
 
 async def _cat(service: Service, job: str, rows: Sequence[ArtifactRow]) -> None:

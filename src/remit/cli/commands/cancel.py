@@ -34,10 +34,10 @@ def command(state: State, job: str, reason: str) -> int:
     """
 
     async def stop(remit: Opened) -> JobRow:
-        found = await remit.service.jobs.find(job)
-        await remit.service.jobs.cancel(found, reason=reason)
-        async with _working(remit, found):
-            return await _ended(remit, found)
+        job_id = await remit.service.jobs.find(job)
+        await remit.service.jobs.cancel(job_id, reason=reason)
+        async with _working(remit, job_id):
+            return await _ended(remit, job_id)
 
     with reserved_stdout():
         row = state.ask(stop, code="wanted")

@@ -225,9 +225,9 @@ async def _decide(state: State, remit: Opened, question: ConfirmationView, answe
         status, rule = decided.state, ""
     else:
         status, rule = await _remember(remit, question, answer, answer.remember)
-    said: dict[str, Any] = {"confirmation": question.confirmation, "state": status, "remembered": rule}
+    fields: dict[str, Any] = {"confirmation": question.confirmation, "state": status, "remembered": rule}
     if state.as_json:
-        state.output.json(said)
+        state.output.json(fields)
         return exit_codes.OK
     alone = "; it is remembered once as many say --remember alike" if answer.remember and not rule else ""
     if status == "pending":
@@ -250,7 +250,7 @@ async def _revoke(state: State, remit: Opened, question: ConfirmationView, answe
 
 async def _remember(remit: Opened, question: ConfirmationView, answer: _Answer, scope: Scope) -> tuple[str, str]:
     """Approve for later calls too: the question's state after that, and the rule if there is one."""
-    kept = await remit.service.approvals.remember(
+    remember = await remit.service.approvals.remember(
         question.confirmation,
         scope,
         seconds=answer.seconds,
@@ -260,8 +260,8 @@ async def _remember(remit: Opened, question: ConfirmationView, answer: _Answer, 
         reason=answer.reason,
         sign=answer.sign,
     )
-    if kept is not None:
-        return "approved", kept.id
+    if remember is not None:
+        return "approved", remember.id
     decided = await remit.service.confirmations.view(question.confirmation)
     return "pending" if decided.state == "pending" else "approved", ""
 

@@ -55,10 +55,10 @@ def command(
     value: Any = json_value(done, "--done") if done is not None else None
 
     async def decide(remit: Opened) -> str:
-        found = await remit.service.jobs.find(job)
-        await remit.service.steps.decide(found, step, decision, value, attempt=attempt, reason=reason, replace=replace)
-        return found
+        job_id = await remit.service.jobs.find(job)
+        await remit.service.steps.decide(job_id, step, decision, value, attempt=attempt, reason=reason, replace=replace)
+        return job_id
 
-    found = state.ask(decide, code="unused", writes=True)
-    state.note(f"recorded; if no worker runs, continue with: {state.command('resume', found)}")
+    job_id = state.ask(decide, code="unused", writes=True)
+    state.note(f"recorded; if no worker runs, continue with: {state.command('resume', job_id)}")
     return exit_codes.OK

@@ -42,8 +42,8 @@ def command(state: State, folder: Path, tool: bool | None, server: str | None, a
     taken = [name for name in files if os.path.lexists(folder / name) and not name.startswith(".remit/")]
     if taken:
         is_are = "is" if len(taken) == 1 else "are"
-        why = f"{', '.join(str(folder / name) for name in taken)} {is_are} already there"
-        raise UsageError(why, remedy="Nothing was written. Choose another folder: remit init FOLDER.")
+        reason = f"{', '.join(str(folder / name) for name in taken)} {is_are} already there"
+        raise UsageError(reason, remedy="Nothing was written. Choose another folder: remit init FOLDER.")
     written = [name for name, text in files.items() if _write(folder / name, text)]
     _trust(folder / SETTINGS)
     following = _next(folder, wishes)
@@ -104,8 +104,8 @@ def _write(path: Path, text: str) -> bool:
             return False  # the journal was there first
         raise UsageError(f"{path} is already there", remedy="Choose another folder: remit init FOLDER.") from None
     except OSError as error:
-        why = f"{path} cannot be written: {error.strerror or error}"
-        raise UsageError(why, remedy="Choose a folder that you can write to.") from error
+        reason = f"{path} cannot be written: {error.strerror or error}"
+        raise UsageError(reason, remedy="Choose a folder that you can write to.") from error
     return True
 
 
@@ -119,25 +119,25 @@ def _trust(file: Path) -> None:
     from remit.settings import load
     from remit.trust.state import trust
 
-    found = standing_of(load(cwd=Path.cwd(), file=file.resolve(), env=os.environ), trusted=False)
-    trust(msgspec.structs.replace(found, journal=None), register(), edits=True, now=SystemClock().now())
+    trust_state = standing_of(load(cwd=Path.cwd(), file=file.resolve(), env=os.environ), trusted=False)
+    trust(msgspec.structs.replace(trust_state, journal=None), register(), edits=True, now=SystemClock().now())
 
 
 def _next(folder: Path, wishes: Wishes) -> list[str]:
     """Return what to try."""
-    said = [] if folder == Path() else [f"cd {shlex.quote(str(folder))}"]
+    lines = [] if folder == Path() else [f"cd {shlex.quote(str(folder))}"]
     if wishes.tool:
-        said += [
+        lines += [
             "remit run triage --customer ada",
             "remit run triage --customer grace    # 450 dollars: Remit asks you first",
             "remit trace last",
             "python test_desk.py",
         ]
     if wishes.server:
-        said += ["remit mcp test guarded", "remit mcp pin guarded"]
+        lines += ["remit mcp test guarded", "remit mcp pin guarded"]
     if wishes.approvals:
-        said.append("remit policy test --live" if wishes.tool or not wishes.server else "remit policy rules")
-    return said or ["remit run research_report --query 'what is this about' --folder ."]
+        lines.append("remit policy test --live" if wishes.tool or not wishes.server else "remit policy rules")
+    return lines or ["remit run research_report --query 'what is this about' --folder ."]
 
 
 EXAMPLE: Final = "desk.py"
@@ -162,10 +162,10 @@ def files_of(wishes: Wishes) -> dict[str, str]:
     """The files of a project, by path: the settings come last, so that they never name what is not there."""
     from remit.wiring.schemas import REMIT_TOML, schema_text
 
-    found = {IGNORE: "*\n!*.schema.json\n", SCHEMA: schema_text(REMIT_TOML)}
+    texts = {IGNORE: "*\n!*.schema.json\n", SCHEMA: schema_text(REMIT_TOML)}
     if wishes.tool:
-        found |= {EXAMPLE: _EXAMPLE, TEST: _TEST}
-    return {**found, SETTINGS: _settings(wishes)}
+        texts |= {EXAMPLE: _EXAMPLE, TEST: _TEST}
+    return {**texts, SETTINGS: _settings(wishes)}
 
 
 def _settings(wishes: Wishes) -> str:

@@ -141,12 +141,12 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
 
 async def listed(remit: Opened, wanted: Wanted) -> list[JobRow]:
     """The newest jobs that are wanted, newest first."""
-    found: list[JobRow] = []
+    jobs: list[JobRow] = []
     before: str | None = None
     if wanted.text or wanted.principal:
         return await _searched(remit, wanted)
     size = max(_PAGE, wanted.limit) if wanted.states else wanted.limit
-    while len(found) < wanted.limit:
+    while len(jobs) < wanted.limit:
         page = await remit.service.jobs.rows(
             recorded(wanted.states),
             labels=dict(wanted.labels),
@@ -155,19 +155,19 @@ async def listed(remit: Opened, wanted: Wanted) -> list[JobRow]:
             before=before,
             since=wanted.since,
         )
-        found += [row for row in page if is_in(row, wanted.states)]
+        jobs += [row for row in page if is_in(row, wanted.states)]
         if len(page) < size:
             break
         before = page[-1].job
-    return found[: wanted.limit]
+    return jobs[: wanted.limit]
 
 
 async def _searched(remit: Opened, wanted: Wanted) -> list[JobRow]:
     from remit.record.search import JobSearch
 
-    found: list[JobRow] = []
+    jobs: list[JobRow] = []
     before: str | None = ""
-    while before is not None and len(found) < wanted.limit:
+    while before is not None and len(jobs) < wanted.limit:
         page = await remit.service.jobs.search(
             JobSearch(
                 states=recorded(wanted.states),
@@ -180,9 +180,9 @@ async def _searched(remit: Opened, wanted: Wanted) -> list[JobRow]:
                 limit=_PAGE,
             )
         )
-        found += [row for row in page.rows if is_in(row, wanted.states)]
+        jobs += [row for row in page.rows if is_in(row, wanted.states)]
         before = page.next
-    return found[: wanted.limit]
+    return jobs[: wanted.limit]
 
 
 def show_jobs(channel: Channel, rows: Sequence[JobRow]) -> None:

@@ -217,17 +217,19 @@ def shards_command(state: State) -> int:
     _only_here(state)
     shards = run_to_end(_shards(state))
     state.show(shards, _print_shards)
-    return exit_codes.ERROR if any(one.state == "down" for one in shards) else exit_codes.OK
+    return exit_codes.ERROR if any(shard.state == "down" for shard in shards) else exit_codes.OK
 
 
 def _print_shards(state: State, shards: list[ShardRow]) -> None:
     from remit.cli.tables import table
 
-    rows = [(str(one.number), one.state, str(one.streams), str(one.bytes), clean(one.place)) for one in shards]
+    rows = [
+        (str(shard.number), shard.state, str(shard.streams), str(shard.bytes), clean(shard.place)) for shard in shards
+    ]
     table(state.output.out, ("shard", "state", "streams", "bytes", "place"), rows)
-    for one in shards:
-        if one.why:
-            state.note(clean(one.why))
+    for shard in shards:
+        if shard.why:
+            state.note(clean(shard.why))
 
 
 async def _shards(state: State) -> list[ShardRow]:
@@ -313,8 +315,8 @@ async def _seal(state: State, *, new_key: bool, vouched: bool) -> tuple[Resealed
         if new_key and not done.problems:
             write(place, read(place)[:1])
     except OSError as error:
-        why = f"{place}: {error.strerror or error}"
-        raise SettingsError(why, remedy="Make that folder writable, or name another journal.key_file.") from error
+        reason = f"{place}: {error.strerror or error}"
+        raise SettingsError(reason, remedy="Make that folder writable, or name another journal.key_file.") from error
     return done, place
 
 

@@ -28,7 +28,7 @@ def command(state: State, live: bool) -> int:
     from remit.wiring.parts import found_parts
 
     settings = state.trusted() if live else state.looked_at()
-    rows = [_row(found, settings.app.capabilities) for found in found_parts(settings, load=live)]
+    rows = [_row(part, settings.app.capabilities) for part in found_parts(settings, load=live)]
     return state.show(rows, _print)
 
 

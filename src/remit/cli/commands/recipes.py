@@ -22,17 +22,17 @@ def command(state: State, name: str | None) -> int:
     from remit.cli.runnable import recipe_views, show_recipes
 
     if name is None:
-        found = recipe_views(state)
-        return state.show(found, show_recipes)
+        recipes = recipe_views(state)
+        return state.show(recipes, show_recipes)
     from remit.cli.runnable import recipe_view
 
-    one = recipe_view(state, name)
+    recipe = recipe_view(state, name)
     if state.as_json:
-        state.output.json(one)
+        state.output.json(recipe)
     else:
         from remit.cli.runhelp import recipe_help
 
         formatter = click.get_current_context().make_formatter()
-        recipe_help(formatter, one)
+        recipe_help(formatter, recipe)
         state.output.out.line(formatter.getvalue().rstrip("\n"))
     return exit_codes.OK

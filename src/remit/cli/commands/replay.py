@@ -128,12 +128,12 @@ def command(
     stop = _prompt(state, until) if until else None
 
     async def look(remit: Opened) -> ReplayReport:
-        found = await remit.service.jobs.find(job)
+        job_id = await remit.service.jobs.find(job)
         try:
-            return await remit.service.jobs.replay(found, anyway=anyway, stop=stop)
+            return await remit.service.jobs.replay(job_id, anyway=anyway, stop=stop)
         except RemitError as error:
-            if error.code is Code.UNKNOWN_RECIPE and (file := (await remit.service.jobs.view(found)).module):
-                error.remedy = f"It was run from a file: {state.command('replay', found, module=file)}"
+            if error.code is Code.UNKNOWN_RECIPE and (file := (await remit.service.jobs.view(job_id)).module):
+                error.remedy = f"It was run from a file: {state.command('replay', job_id, module=file)}"
             raise
 
     with reserved_stdout():
@@ -248,9 +248,9 @@ def _many(state: State, since: str | None, states: tuple[str, ...], *, anyway: b
     with reserved_stdout():
         found = state.ask(look)
     state.show(found, _print_many)
-    if any(one.report is not None and _differs(one.report) for one in found):
+    if any(replayed.report is not None and _differs(replayed.report) for replayed in found):
         return exit_codes.DIVERGED
-    return exit_codes.ERROR if any(one.report is None for one in found) else exit_codes.OK
+    return exit_codes.ERROR if any(replayed.report is None for replayed in found) else exit_codes.OK
 
 
 def _print_many(state: State, found: list[Replayed]) -> None:
@@ -259,12 +259,14 @@ def _print_many(state: State, found: list[Replayed]) -> None:
     from remit.cli.tables import Column, short_ids, table
 
     columns = ("JOB", Column("REPLAY", states=True), Column("NAME", whole=False), Column("ABOUT", whole=False))
-    jobs = short_ids(state.output.out, [one.job for one in found])
-    rows = [(job, _verdict(one), one.name, _about(one)) for job, one in zip(jobs, found, strict=True)]
+    jobs = short_ids(state.output.out, [replayed.job for replayed in found])
+    rows = [
+        (job, _verdict(replayed), replayed.name, _about(replayed)) for job, replayed in zip(jobs, found, strict=True)
+    ]
     table(state.output.out, columns, rows)
-    counts = Counter(_verdict(one) for one in found)
+    counts = Counter(_verdict(replayed) for replayed in found)
     words = ", ".join(f"{count} {verdict}" for verdict, count in sorted(counts.items()))
-    sessions = sum(_is_session(one.job) for one in found)
+    sessions = sum(_is_session(replayed.job) for replayed in found)
     kinds = ((len(found) - sessions, "job"), (sessions, "session"))
     what = " and ".join([counted(number, kind) for number, kind in kinds if number])
     state.note(f"{what}: {words}" if found else "no such jobs")
@@ -300,16 +302,16 @@ def _print(state: State, report: ReplayReport) -> None:
         out.line(f"{report.job}  {out.style(report.today, report.today)}: {judged}")
     else:
         out.line(f"{report.job}  {out.style(report.verdict, report.verdict)}: {_WORDS[report.verdict]}; {steps}")
-    found = report.divergence
-    if found is not None:
-        where = "at the end" if found.step == "end" else f"at step {found.step}"
+    divergence = report.divergence
+    if divergence is not None:
+        where = "at the end" if divergence.step == "end" else f"at step {divergence.step}"
         out.line(f"  first difference {where}")
-        fields(out, [("recorded", clean(found.recorded)), ("now", clean(found.now))], indent=4)
+        fields(out, [("recorded", clean(divergence.recorded)), ("now", clean(divergence.now))], indent=4)
     for call in report.calls:
         style = "fail" if call.change == "refused" else "warn"
-        why = ": ".join(filter(None, (call.code, call.reason)))
+        reason = ": ".join(filter(None, (call.code, call.reason)))
         out.line(f"  {out.style(_CALLS[call.change], style)}  step {call.step} {one_line(call.tool)}")
-        out.line("    " + clean(why))
+        out.line("    " + clean(reason))
     for drift in report.drifts:
         what = " ".join(filter(None, (_ABOUT.get(drift.about, drift.about), _DRIFTS.get(drift.drift, ""))))
         out.line(f"  {out.style('changed since', 'warn')} {one_line(drift.subject)}: {what}")

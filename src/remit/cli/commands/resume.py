@@ -52,10 +52,10 @@ def command(context: click.Context, state: State, jobs: tuple[str, ...], everyth
                     state.output.err.line(f"{state.output.err.style('damaged', 'fail')} {clean(str(error))}")
                     damaged.append(row.job)
             return [row.job for row in listed if row.job not in damaged]
-        found = list(dict.fromkeys([await remit.service.jobs.find(job) for job in jobs]))
-        for job in found:
+        job_ids = list(dict.fromkeys([await remit.service.jobs.find(job) for job in jobs]))
+        for job in job_ids:
             await _wake(state, remit, job)
-        return found
+        return job_ids
 
     count_in_files_of(state, jobs, _OPEN if everything else ())
     status = work_on(state, choose, patient=patient)

@@ -35,9 +35,9 @@ def command(state: State, job: str, step: str, repeat: bool, reason: str, patien
     from remit.cli.runnable import count_in_files_of
 
     async def choose(remit: Opened, _new: str) -> list[str]:
-        found = await remit.service.jobs.find(job)
-        made = await remit.service.jobs.retry(found, step, repeat=repeat, reason=reason)
-        state.note(f"retrying {found}" + (f"; again: step {', '.join(made.again)}" if made.again else ""))
+        job_id = await remit.service.jobs.find(job)
+        made = await remit.service.jobs.retry(job_id, step, repeat=repeat, reason=reason)
+        state.note(f"retrying {job_id}" + (f"; again: step {', '.join(made.again)}" if made.again else ""))
         return [made.job]
 
     count_in_files_of(state, (job,))

@@ -28,8 +28,8 @@ class _Command(click.Command):
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Options of the command, then those of the recipe."""
-        found = super().shell_complete(ctx, incomplete)
-        return found + complete.parameters(ctx, incomplete) if incomplete.startswith("-") else found
+        completions = super().shell_complete(ctx, incomplete)
+        return completions + complete.parameters(ctx, incomplete) if incomplete.startswith("-") else completions
 
 
 @click.command(
@@ -152,7 +152,7 @@ async def _plan(remit: Opened, file: str) -> Any:
     from remit.jobs.plans.source import load_plan
 
     tools = {word for tool in await remit.service.tools.views() for word in (tool.name, tool.key, tool.wire_name)}
-    return load_plan(file, tools=tools, recipes=[one.name for one in await remit.service.recipes.views()])
+    return load_plan(file, tools=tools, recipes=[view.name for view in await remit.service.recipes.views()])
 
 
 def _detach(state: State, start: _Start) -> int:

@@ -29,13 +29,13 @@ def command(state: State, job: str, name: str, payload: str) -> int:
     value = json_value(payload, "PAYLOAD")
 
     async def send(remit: Opened) -> tuple[str, list[str]]:
-        found = await remit.service.jobs.find(job)
-        waits = (await remit.service.jobs.view(found)).waits
-        await remit.service.jobs.signal(found, name, value)
-        return found, [wait.key for wait in waits if wait.type == "signal"]
+        job_id = await remit.service.jobs.find(job)
+        waits = (await remit.service.jobs.view(job_id)).waits
+        await remit.service.jobs.signal(job_id, name, value)
+        return job_id, [wait.key for wait in waits if wait.type == "signal"]
 
-    found, awaited = state.ask(send, code="unused", writes=True)
-    state.note(f"sent {name} to {found}; if no worker runs, continue with: {state.command('resume', found)}")
+    job_id, awaited = state.ask(send, code="unused", writes=True)
+    state.note(f"sent {name} to {job_id}; if no worker runs, continue with: {state.command('resume', job_id)}")
     if awaited and name not in awaited:
         state.note(f"it waits for another signal now: {', '.join(awaited)}")
     return exit_codes.OK

@@ -183,12 +183,12 @@ def revoke_command(state: State, name: str) -> int:
 
     file = settings_file(state.settings())
     text = read_text(file)
-    found = numbers(text, name)
-    if not found:
+    token_numbers = numbers(text, name)
+    if not token_numbers:
         raise UsageError(f"{file} has no client {name!r}", remedy="`remit token list` lists the clients.")
-    if len(found) > 1:
-        raise UsageError(f"{file} has {len(found)} clients {name!r}", remedy="Give each its own name there.")
-    replace_text(file, without_client(text, found[0], name))
+    if len(token_numbers) > 1:
+        raise UsageError(f"{file} has {len(token_numbers)} clients {name!r}", remedy="Give each its own name there.")
+    replace_text(file, without_client(text, token_numbers[0], name))
     state.done({"name": name, "file": str(file)}, f"removed {name} from {file}")
     state.note("a running server refuses the token after a restart")
     if not clients(state.settings()).clients:

@@ -48,20 +48,20 @@ def command(state: State, name: str | None, target: Path | None) -> int:
     state.reported = "remit.mcp"  # why tools are missing is said below, once
 
     async def look(remit: Opened) -> tuple[list[ToolView], dict[str, str]]:
-        found = await remit.service.tools.views() if name is None else [await remit.service.tools.view(name)]
+        views = await remit.service.tools.views() if name is None else [await remit.service.tools.view(name)]
         if isinstance(remit, Remit):
             await record(remit)
-        return found, await remit.service.tools.failures()
+        return views, await remit.service.tools.failures()
 
-    found, failures = state.ask(look, blank=True)
+    views, failures = state.ask(look, blank=True)
     if state.as_json:
-        state.output.json(found if name is None else found[0])
+        state.output.json(views if name is None else views[0])
     elif name is None:
-        _list(state, found)
+        _list(state, views)
     else:
-        _one(state, found[0])
-    for provider, why in failures.items():
-        state.note(_missing(provider, why))
+        _one(state, views[0])
+    for provider, reason in failures.items():
+        state.note(_missing(provider, reason))
     return exit_codes.OK
 
 

@@ -42,10 +42,10 @@ def command(state: State, job: str, follow: bool, events: bool) -> int:
 
 async def _trace(state: State, job: str, *, follow: bool, events: bool) -> int:
     async with state.open(code="unused") as remit:
-        found = await remit.service.jobs.find(job)
-        stream = remit.service.streams.name(found)
+        job_id = await remit.service.jobs.find(job)
+        stream = remit.service.streams.name(job_id)
         if follow and not events and not state.as_json:
-            await Following(state.output.out, remit, found).run()
+            await Following(state.output.out, remit, job_id).run()
         elif follow:
             origins = Origins()
             async for event in remit.service.streams.follow(stream):
@@ -55,9 +55,9 @@ async def _trace(state: State, job: str, *, follow: bool, events: bool) -> int:
             for event in await remit.service.streams.events(stream):
                 _event(state, event, origins.of(k.decode(event.kind, event.data), event))
         elif state.as_json:
-            state.output.json(await remit.service.streams.narrative(found))
+            state.output.json(await remit.service.streams.narrative(job_id))
         else:
-            await _story(state, remit, found)
+            await _story(state, remit, job_id)
     return exit_codes.OK
 
 
@@ -66,10 +66,10 @@ async def _story(state: State, remit: Opened, job: str) -> None:
     from remit.record.states import shown_state
 
     row = await remit.service.jobs.row(job)
-    told = await remit.service.streams.narrative(job)
-    if told.ended_at is not None:
+    narrative = await remit.service.streams.narrative(job)
+    if narrative.ended_at is not None:
         row = await remit.service.jobs.row(job)  # it may have ended since
-    Story(state.output.out, told, shown_state(row)).write()
+    Story(state.output.out, narrative, shown_state(row)).write()
 
 
 def _event(state: State, event: Event, origin: Origin) -> None:
@@ -152,7 +152,7 @@ class Following:
             return  # what it waits for comes with the next event
         if told.approval or any(waited.type == "human" for waited in told.waits):
             # Questions have streams of their own.
-            told = next((one for one in (await self._whole()).steps if one.step == step), told)
+            told = next((step_told for step_told in (await self._whole()).steps if step_told.step == step), told)
         before = self._shown.get(step)
         if before is None or (before.state, before.waits) != (told.state, told.waits):
             self._shown[step] = told

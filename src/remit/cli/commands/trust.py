@@ -37,25 +37,25 @@ def command(state: State, listed: bool, revoke: bool, yes: bool, edits: bool) ->
     from remit.clock import SystemClock
     from remit.trust.state import trust, untrusted
 
-    found = standing_of(settings, trusted=state.trust)
-    widened = edits and found.kept is not None and not found.kept.edits and bool(found.claims)
-    if found.trusted and not widened:
+    trust_state = standing_of(settings, trusted=state.trust)
+    widened = edits and trust_state.kept is not None and not trust_state.kept.edits and bool(trust_state.claims)
+    if trust_state.trusted and not widened:
         state.note(
-            f"{settings.folder} is trusted" if found.claims else f"{settings.folder} has nothing that needs trust"
+            f"{settings.folder} is trusted" if trust_state.claims else f"{settings.folder} has nothing that needs trust"
         )
         return exit_codes.OK
-    if not yes and not found.trusted:
+    if not yes and not trust_state.trusted:
         if state.as_json:
-            state.output.json({"folder": str(settings.folder), "trusted": False, "would": lines(found)})
+            state.output.json({"folder": str(settings.folder), "trusted": False, "would": lines(trust_state)})
             return exit_codes.OK
         if not state.output.interactive:
-            show(state.output, found)
-            raise untrusted(found, "If that is right: remit trust --yes, with --edits to trust later edits too")
-        if not agreed(state.output, found):
-            raise untrusted(found)
-    trust(found, register(), edits=edits, now=SystemClock().now())
+            show(state.output, trust_state)
+            raise untrusted(trust_state, "If that is right: remit trust --yes, with --edits to trust later edits too")
+        if not agreed(state.output, trust_state):
+            raise untrusted(trust_state)
+    trust(trust_state, register(), edits=edits, now=SystemClock().now())
     if state.as_json:
-        state.output.json({"folder": str(settings.folder), "trusted": True, "would": lines(found)})
+        state.output.json({"folder": str(settings.folder), "trusted": True, "would": lines(trust_state)})
     state.note(f"{settings.folder} is trusted")
     return exit_codes.OK
 
@@ -63,14 +63,14 @@ def command(state: State, listed: bool, revoke: bool, yes: bool, edits: bool) ->
 def _list(state: State) -> int:
     from remit.cli.trust_question import register
 
-    found = [{"file": one.file, "edits": one.edits, "at": one.at} for one in register().files()]
-    return state.listing(found, _print_list, "no settings file is trusted")
+    files = [{"file": file.file, "edits": file.edits, "at": file.at} for file in register().files()]
+    return state.listing(files, _print_list, "no settings file is trusted")
 
 
 def _print_list(state: State, found: list[dict[str, Any]]) -> None:
     from remit.cli.tables import Column, moment, table
 
-    rows = [(one["file"], "any" if one["edits"] else "as it was", moment(one["at"])) for one in found]
+    rows = [(file["file"], "any" if file["edits"] else "as it was", moment(file["at"])) for file in found]
     table(state.output.out, ("FILE", "CONTENTS", Column("SINCE", style="dim")), rows)
 
 

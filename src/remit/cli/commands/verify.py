@@ -117,8 +117,8 @@ def command(
     notes = _read(checkpoints) if checkpoints is not None else ""
 
     async def look(remit: Opened) -> VerifyReport:
-        found = await remit.service.jobs.find(job) if job is not None else None
-        return await remit.service.streams.verify(found, notes=notes, keys=keys, stamp_roots=str(stamp_roots or ""))
+        job_id = await remit.service.jobs.find(job) if job is not None else None
+        return await remit.service.streams.verify(job_id, notes=notes, keys=keys, stamp_roots=str(stamp_roots or ""))
 
     try:
         report = state.ask(look, code="unused")

@@ -46,9 +46,9 @@ def prior(path: str) -> float:
 
 def snippet(query: str, passage: str) -> str:
     """The stretch of a passage with most of the question's words, on one line; it begins with one of them."""
-    asked = {stem(word) for word in query_words(query)}
+    stems = {stem(word) for word in query_words(query)}
     pieces = passage.split()
-    matches = [len(asked & {stem(word) for word in words(piece)}) for piece in pieces]
+    matches = [len(stems & {stem(word) for word in words(piece)}) for piece in pieces]
     start, end = _densest(pieces, matches)
     before, after = "… " if start else "", " …" if end < len(pieces) else ""
     return before + " ".join(pieces[start:end])[:_SNIPPET] + after
@@ -57,14 +57,14 @@ def snippet(query: str, passage: str) -> str:
 def _densest(pieces: list[str], matches: list[int]) -> tuple[int, int]:
     """The window with most matches, of those that begin at the start or at a match; the first of equals."""
     best, window = -1, (0, 0)
-    end = length = found = 0
+    end = length = covered = 0
     for start, piece in enumerate(pieces):
         while end < len(pieces) and (end == start or length + len(pieces[end]) <= _SNIPPET):
             length += len(pieces[end]) + 1
-            found += matches[end]
+            covered += matches[end]
             end += 1
-        if found > best and (matches[start] or start == 0):
-            best, window = found, (start, end)
+        if covered > best and (matches[start] or start == 0):
+            best, window = covered, (start, end)
         length -= len(piece) + 1
-        found -= matches[start]
+        covered -= matches[start]
     return window

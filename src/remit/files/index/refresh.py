@@ -129,5 +129,5 @@ def _indexed(path: str, content: Readable | None) -> Indexed:
         return Indexed(path, 0, 0, "binary")
     text = content.text
     passages = [(passage, spaced(text[passage.start : passage.end])) for passage in cut(path, text, content.pages)]
-    kept = content if content.costly else None
-    return Indexed(path, 0, 0, "text", title=content.title or title_of(path, text), passages=passages, kept=kept)
+    body = content if content.costly else None
+    return Indexed(path, 0, 0, "text", title=content.title or title_of(path, text), passages=passages, kept=body)

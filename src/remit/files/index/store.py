@@ -66,7 +66,7 @@ class _Text(NamedTuple):
 def cut(path: str, text: str, pages: Sequence[int] = ()) -> list[Passage]:
     """The passages of a file's text in order, without the blanks around them; none is on two `pages`."""
     marks = outline(path, text)
-    paragraphs = [found.end() for found in _PARAGRAPH.finditer(text)]
+    paragraphs = [match.end() for match in _PARAGRAPH.finditer(text)]
     whole = _Text(text, marks, scopes(path, marks), [mark.at for mark in marks], paragraphs)
     passages: list[Passage] = []
     start = 0
@@ -92,9 +92,9 @@ def _end(whole: _Text, start: int) -> int:
     if last >= 0 and whole.paragraphs[last] >= start + _PARAGRAPH_FROM:
         return whole.paragraphs[last]
     for stop in ("\n", " "):
-        found = text.rfind(stop, start + _SHORTEST, limit)
-        if found >= 0:
-            return found + 1
+        end = text.rfind(stop, start + _SHORTEST, limit)
+        if end >= 0:
+            return end + 1
     return limit
 
 

@@ -71,12 +71,12 @@ async def overtaken(call: Call, confirmations: Confirmations, clock: Clock) -> s
         return "policy decided too long ago"  # while a dependency was waited for: rules and facts may have changed
     if call.decision.until is not None and now >= call.decision.until:
         return "the remembered approval has ended"
-    found = call.confirmation
-    if found is None or found.state != "approved":
+    confirmation = call.confirmation
+    if confirmation is None or confirmation.state != "approved":
         return ""
-    if not found.usable(now):
+    if not confirmation.usable(now):
         return "the approval has ended"
-    return "" if await confirmations.unchanged(found) else "the approval was taken back"
+    return "" if await confirmations.unchanged(confirmation) else "the approval was taken back"
 
 
 class Announce:
@@ -94,8 +94,8 @@ class Announce:
         If what allowed the call has ended meanwhile, set `outrun` instead: then policy decides again.
         """
         call.stage = "announce"
-        if why := await overtaken(call, self._confirmations, self._clock):
-            return outrun(call, self._confirmations, why)
+        if reason := await overtaken(call, self._confirmations, self._clock):
+            return outrun(call, self._confirmations, reason)
         call.invocation_id, call.span_id = new_id("inv"), span_id()
         call.idempotency_key = idempotency_key(call)
         if not call.counted and call.request.attempt == 1:
@@ -196,8 +196,8 @@ class AnnounceModel:
         asking = call.asking
         if asking is None:
             return await proceed(call)
-        if why := await overtaken(call, self._confirmations, self._clock):
-            return outrun(call, self._confirmations, why)
+        if reason := await overtaken(call, self._confirmations, self._clock):
+            return outrun(call, self._confirmations, reason)
         call.invocation_id, call.span_id = new_id("inv"), span_id()
         call.idempotency_key = idempotency_key(call)
         asking.started, blobs = self._started(call, asking)
@@ -207,7 +207,7 @@ class AnnounceModel:
         self._allowance.announced(asking.claim, call.invocation_id)
         known = asking.request.known
         known.tips.add(asking.request.thread.tip)
-        known.messages.update(one.digest for one in asking.started.added)
+        known.messages.update(message.digest for message in asking.started.added)
         return await proceed(call)
 
     def _started(self, call: Call, asking: Asking) -> tuple[CommandStarted, tuple[Blob, ...]]:

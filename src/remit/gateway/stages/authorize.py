@@ -65,29 +65,33 @@ class FactFinder:
         if not needs.limits:
             return query
         intent = idempotency_key(call)
-        limited = [one for one in needs.limits if one.met is None or one.met(query) is not False]
-        keys = {one.rule.id: one.limit.key(one.rule.id, query) for one in limited}
+        limited = [
+            limited_rule
+            for limited_rule in needs.limits
+            if limited_rule.met is None or limited_rule.met(query) is not False
+        ]
+        keys = {limited_rule.rule.id: limited_rule.limit.key(limited_rule.rule.id, query) for limited_rule in limited}
         taken = await self._takings.totals([key for key in keys.values() if key], intent)
         query = replace(query, facts=Facts(input=known, seen=seen, taken=taken))
         totals = {rule: (calls, str(total)) for rule, key in keys.items() if key for calls, total in (taken[key],)}
         call.facts = DecisionFacts(seen=places, taken=totals)
         parts = (
             Part(
-                limit=one.limit,
-                key=keys[one.rule.id],
-                bound=one.limit.within(one.rule.id, query) is True,
+                limit=limited_rule.limit,
+                key=keys[limited_rule.rule.id],
+                bound=limited_rule.limit.within(limited_rule.rule.id, query) is True,
                 taken=LimitTaken(
-                    rule_id=one.rule.id,
+                    rule_id=limited_rule.rule.id,
                     intent=intent,
                     tool_name=call.tool.meta.name,
                     principal=call.request.principal,
                     stream=call.writer.stream,
                     step=call.request.step,
-                    amount=str(one.limit.amount(query) or 0),
+                    amount=str(limited_rule.limit.amount(query) or 0),
                 ),
             )
-            for one in limited
-            if keys[one.rule.id]
+            for limited_rule in limited
+            if keys[limited_rule.rule.id]
         )
         call.parts = _together(parts)
         return query
@@ -104,15 +108,15 @@ class FactFinder:
                 if event.seq > results.seq:
                     results.seq = event.seq
                     _note(results, event.seq, decode(event.kind, event.data))
-        found: dict[str, Any] = {}
+        values: dict[str, Any] = {}
         places: dict[str, int] = {}
         for tool in sorted(tools & results.last.keys()):
             seq, finished = results.last[tool]
             if seq:
                 places[tool] = seq
             encoded = await self._journal.value(finished.result, finished.result_blob)
-            found[tool] = _decoded(encoded) if encoded is not None else None
-        return found, places
+            values[tool] = _decoded(encoded) if encoded is not None else None
+        return values, places
 
 
 def _together(parts: Iterable[Part]) -> tuple[Part, ...]:
@@ -128,7 +132,7 @@ def with_remembered(
     facts: DecisionFacts | msgspec.UnsetType, remembered: Sequence[Remembered]
 ) -> DecisionFacts | msgspec.UnsetType:
     """The facts of a decision, with the remembered approvals that held."""
-    ids = tuple([one.id for one in remembered])
+    ids = tuple([remembered_rule.id for remembered_rule in remembered])
     return DecisionFacts(remembered=ids) if isinstance(facts, msgspec.UnsetType) else replace(facts, remembered=ids)
 
 

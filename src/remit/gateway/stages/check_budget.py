@@ -37,8 +37,8 @@ class CheckBudget:
     def __call__(self, call: Call, proceed: Proceed) -> Awaitable[Outcome]:
         """Refuse with BUDGET_EXCEEDED, or set `wall_ms` and count the call."""
         call.stage = "check_budget"
-        one, other = call.tool.budget, call.request.budget
-        budget = None if one is None and other is None else tighter(one, other)
+        own, other = call.tool.budget, call.request.budget
+        budget = None if own is None and other is None else tighter(own, other)
         return proceed(call) if budget is None else self._within(budget, call, proceed)
 
     async def _within(self, budget: Budget, call: Call, proceed: Proceed) -> Outcome:
@@ -120,8 +120,8 @@ class Reserve:
         name = asking.model.name
         cost = self._prices.cost(name, name.model, most, self._clock.now())
         if cost is None and (asking.request.budget.cost is not None or self._allowance.limits.cost is not None):
-            why = f"no price is known for {name}, so a budget in dollars cannot be enforced"
-            return refused(Code.INVALID_BUDGET, why, "Set its price in models.prices, or use a budget in tokens.")
+            reason = f"no price is known for {name}, so a budget in dollars cannot be enforced"
+            return refused(Code.INVALID_BUDGET, reason, "Set its price in models.prices, or use a budget in tokens.")
         asking.reserved_tokens, asking.reserved_cost = most.total, cost.amount if cost else 0.0
         claim = asking.claim = Claim(
             principal=asking.request.principal,

@@ -64,17 +64,17 @@ class Ledgers:
         same = self._open.get((whose, *tips))
         if same is not None:
             return same.ledger
-        found, fresh = self._kept(whose, conversation.threads)
-        if found is None:
-            found = _Open(Ledger(), {})
+        ledger, fresh = self._kept(whose, conversation.threads)
+        if ledger is None:
+            ledger = _Open(Ledger(), {})
             for text in conversation.shown:
-                found.ledger.distrust(text, _SHOWN)
+                ledger.ledger.distrust(text, _SHOWN)
         for number, message in fresh:
-            _take(found, message, conversation, provenance, trusted=trusted, shortened=number > 0)
-        self._open[(whose, *tips)] = found
+            _take(ledger, message, conversation, provenance, trusted=trusted, shortened=number > 0)
+        self._open[(whose, *tips)] = ledger
         if len(self._open) > _KEPT:
             del self._open[next(iter(self._open))]
-        return found.ledger
+        return ledger.ledger
 
     def _kept(self, whose: str, threads: tuple[Thread, ...]) -> tuple[_Open | None, list[tuple[int, Message]]]:
         """Take the ledger that goes furthest, and the messages after it, each with the number of its thread."""
@@ -82,9 +82,9 @@ class Ledgers:
         for number in reversed(range(len(threads))):
             node = threads[number]
             while node.before is not None:
-                kept = self._open.pop((whose, *tips[:number], node.tip), None)
-                if kept is not None:
-                    return kept, fresh[::-1]
+                ledger = self._open.pop((whose, *tips[:number], node.tip), None)
+                if ledger is not None:
+                    return ledger, fresh[::-1]
                 if node.message is not None:
                     fresh.append((number, node.message))
                 node = node.before
@@ -209,8 +209,10 @@ class CheckOrigins:
         if not ledger.tainted:
             return await proceed(call)
         strict = call.policy.is_strict(call.query)
-        found = [ledger.judge(one) for one in _arguments(call, every=strict)]
-        call.untrusted = tuple(one for one in found if one is not None and (strict or one.seen == "untrusted"))
+        findings = [ledger.judge(finding) for finding in _arguments(call, every=strict)]
+        call.untrusted = tuple(
+            finding for finding in findings if finding is not None and (strict or finding.seen == "untrusted")
+        )
         return await self._stricter(call, proceed) if call.untrusted else await proceed(call)
 
     async def _judge(self, conversation: Conversation, call: Call, proceed: Proceed) -> Outcome:
@@ -228,14 +230,14 @@ class CheckOrigins:
 
     async def _stricter(self, call: Call, proceed: Proceed) -> Outcome:
         """Have policy say what becomes of a call with untrusted arguments."""
-        decision = call.policy.tainted(call.query, call.decision, {one.path for one in call.untrusted})
+        decision = call.policy.tainted(call.query, call.decision, {finding.path for finding in call.untrusted})
         if decision.effect == "ask":
             decision = await self._remembered_for(call, decision)
         call.decision, call.rule_id = decision, decision.rule_id
         if decision.effect == "deny":
-            said = "; ".join(one.words for one in call.untrusted)
+            text = "; ".join(finding.words for finding in call.untrusted)
             remedy = "Give it in the task, or let a rule's taint allow it."
-            return refused(Code.UNTRUSTED_ARGUMENT, f"{call.tool.meta.name}: {said}", remedy)
+            return refused(Code.UNTRUSTED_ARGUMENT, f"{call.tool.meta.name}: {text}", remedy)
         return await proceed(call)
 
     async def _untrusted(
@@ -248,12 +250,16 @@ class CheckOrigins:
         approved = await provenance.approved(call.journal.value) - _in_question(call)
         if call.confirmation is not None and call.confirmation.request.edited_from:
             own = set(authority_of(meta, call.request.args, every=every))  # any other a person has put there
-            arguments = [one for one in arguments if one in own]
+            arguments = [argument for argument in arguments if argument in own]
         if conversation.given is not None:
-            arguments = [one for one in arguments if _is_among(one.value, conversation.given)]
+            arguments = [argument for argument in arguments if _is_among(argument.value, conversation.given)]
         family = "" if every else family_of(meta.provider_id, meta.name)
-        found = [ledger.judge(one, family) for one in arguments]
-        return tuple(one for one in found if one is not None and (meta.name, one.path, one.value) not in approved)
+        findings = [ledger.judge(argument, family) for argument in arguments]
+        return tuple(
+            argument
+            for argument in findings
+            if argument is not None and (meta.name, argument.path, argument.value) not in approved
+        )
 
     def _ask_on(self, call: Call) -> None:
         """Give what a person has put in the place of untrusted arguments is approved as they see it, like any edit."""
@@ -266,8 +272,8 @@ class CheckOrigins:
     async def _remembered_for(self, call: Call, decision: Decision) -> Decision:
         """The decision, or an approval of these very arguments that a person wanted remembered."""
         remembered = await self._remembered.active(call.tool.meta.name)
-        exact = (one for one in remembered if one.args_digest is not None and one.answers(call.query, decision))
-        return next((one.decision for one in exact), decision)
+        exact = (rule for rule in remembered if rule.args_digest is not None and rule.answers(call.query, decision))
+        return next((rule.decision for rule in exact), decision)
 
 
 def _arguments(call: Call, *, every: bool) -> list[Argument]:
@@ -280,16 +286,16 @@ def _arguments(call: Call, *, every: bool) -> list[Argument]:
 def _in_question(call: Call) -> set[tuple[str, str, str]]:
     """Return what a person is asked about for this very call: to approve another one does not answer that."""
     shown = call.confirmation.untrusted if call.confirmation is not None else ()
-    return {(call.tool.meta.name, one.path, one.value) for one in shown}
+    return {(call.tool.meta.name, finding.path, finding.value) for finding in shown}
 
 
 def _is_untrusted(call: Call, conversation: Conversation, ledger: Ledger) -> bool:
     """Return whether values go in that no trusted text holds, so that what comes out may be made of them."""
-    given = conversation.given
+    inputs = conversation.given
     values = carried_by(call.tool.meta, call.args)
-    return not all(ledger.trusts(one) for one in values if given is None or _is_among(one.value, given))
+    return not all(ledger.trusts(value) for value in values if inputs is None or _is_among(value.value, inputs))
 
 
 def _is_among(value: str, given: set[str]) -> bool:
     """Return whether a value, or a part of it that says something, is one of those that a model gave."""
-    return value in given or any(len(one) >= _TELLING and (one in value or value in one) for one in given)
+    return value in given or any(len(text) >= _TELLING and (text in value or value in text) for text in given)

@@ -52,23 +52,23 @@ class Confirm:
 
     async def _with(self, call: Call, proceed: Proceed) -> Outcome:
         while True:
-            found = call.confirmation
-            if found is None or found.state in {"withdrawn", "replaced"}:
-                return await self._without(call, found, proceed)
-            if not found.lapsed(self._clock.now()):
+            confirmation = call.confirmation
+            if confirmation is None or confirmation.state in {"withdrawn", "replaced"}:
+                return await self._without(call, confirmation, proceed)
+            if not confirmation.lapsed(self._clock.now()):
                 break
-            await self._confirmations.expire(found)
-            call.confirmation = await self._confirmations.load(found.stream)  # someone may have been faster
-        if found.state in {"denied", "expired"}:
-            return _closed(call, found)
-        same = self._same(call, found)
-        if found.state == "used" and same:
-            return _spent(call, found) if call.request.attempt == 1 else await proceed(call)
-        if same and found.usable(self._clock.now()):
-            return await self._use(call, found, proceed)
-        if found.state == "pending" and same and call.decision.effect == "ask":
-            return _asked(found.id, found.request.tool_name)
-        return await self._anew(call, found, proceed)
+            await self._confirmations.expire(confirmation)
+            call.confirmation = await self._confirmations.load(confirmation.stream)  # someone may have been faster
+        if confirmation.state in {"denied", "expired"}:
+            return _closed(call, confirmation)
+        same = self._same(call, confirmation)
+        if confirmation.state == "used" and same:
+            return _spent(call, confirmation) if call.request.attempt == 1 else await proceed(call)
+        if same and confirmation.usable(self._clock.now()):
+            return await self._use(call, confirmation, proceed)
+        if confirmation.state == "pending" and same and call.decision.effect == "ask":
+            return _asked(confirmation.id, confirmation.request.tool_name)
+        return await self._anew(call, confirmation, proceed)
 
     async def _use(self, call: Call, found: Confirmation, proceed: Proceed) -> Outcome:
         """Proceed with an approval. If the call is refused below, before it is announced, the approval is not used."""
@@ -110,8 +110,8 @@ class Confirm:
         decision, request = call.decision, found.request
         if request.digest != self._bind(call, whole=bool(request.provider_id)):
             return False
-        shown = {(one.path, one.value) for one in found.untrusted}
-        if not shown.issuperset((one.path, one.value) for one in call.untrusted):
+        shown = {(argument.path, argument.value) for argument in found.untrusted}
+        if not shown.issuperset((argument.path, argument.value) for argument in call.untrusted):
             return False  # the approver was not told of them
         return decision.effect != "ask" or (
             decision.approvals <= request.approvals and decision.approvers == request.approvers

@@ -160,10 +160,10 @@ class Invoke:
             failure = _failure(error)
             if _log.isEnabledFor(logging.DEBUG):
                 _log.debug("%s raised: %s", meta.name, mask("".join(traceback.format_exception(error))))
-        told = failure.code is Code.OUTCOME_UNKNOWN and meta.side_effects
-        said = getattr(error, "effect", "") if isinstance(error, ProviderError) and not late else ""
-        effect = _effect(failure, said) if meta.side_effects else READS
-        uncertain = effect.known == "unknown" and failure.doubt and (told or not meta.repeatable)
+        unknown = failure.code is Code.OUTCOME_UNKNOWN and meta.side_effects
+        reported = getattr(error, "effect", "") if isinstance(error, ProviderError) and not late else ""
+        effect = _effect(failure, reported) if meta.side_effects else READS
+        uncertain = effect.known == "unknown" and failure.doubt and (unknown or not meta.repeatable)
         remedy = "See the reason."
         if uncertain:
             remedy = "The call may have taken effect: find out before you repeat it."
@@ -171,7 +171,7 @@ class Invoke:
             remedy = "Try again."
         elif failure.code.retryable or (failure.cause is not None and failure.cause.retryable):
             remedy = "See the reason, then try again."
-        why = f"{meta.name}: {failure.why}"
+        reason = f"{meta.name}: {failure.why}"
         # A subclass may not have called ProviderError's own constructor.
         evidence = getattr(error, "evidence", ()) if isinstance(error, ProviderError) and not late else ()
         repaired = getattr(error, "repaired", None) if isinstance(error, ProviderError) and not late else None
@@ -182,7 +182,7 @@ class Invoke:
         again_ms = getattr(error, "again_ms", None) if failure.code in LIMITED else None
         return failed(
             failure.code,
-            why,
+            reason,
             remedy,
             cause=failure.cause,
             uncertain=uncertain,
@@ -215,7 +215,7 @@ def _failure(error: BaseException) -> _Failure:
 
 def _provider_failure(error: ProviderError) -> _Failure:
     cause, code = getattr(error, "cause", None), getattr(error, "code", None)
-    why = words(error).removeprefix(f"{type(error).__name__}: ")
+    reason = words(error).removeprefix(f"{type(error).__name__}: ")
     if not isinstance(cause, Code):
         cause = None
     if isinstance(code, Code) and code.status == NOTE and cause in {None, Code.InvalidInput}:
@@ -223,8 +223,8 @@ def _provider_failure(error: ProviderError) -> _Failure:
     if isinstance(code, Code) and code.status in {"blocked", "failed"}:
         unheard = code in {Code.TOOL_TIMEOUT, Code.TOOL_UNAVAILABLE} and (cause is None or cause.name in UNHEARD)
         doubt = unheard or code is Code.OUTCOME_UNKNOWN
-        return _Failure(code, cause, why, doubt)
+        return _Failure(code, cause, reason, doubt)
     if cause is Code.Timeout:
-        return _Failure(Code.TOOL_TIMEOUT, cause, why, doubt=True)
+        return _Failure(Code.TOOL_TIMEOUT, cause, reason, doubt=True)
     code = Code.TOOL_UNAVAILABLE if cause in _UNAVAILABLE else Code.TOOL_EXEC_FAILED
-    return _Failure(code, cause, why, cause is not None and cause.name in UNHEARD)
+    return _Failure(code, cause, reason, cause is not None and cause.name in UNHEARD)

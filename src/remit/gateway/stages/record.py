@@ -52,11 +52,13 @@ class RecordOutcome:
         outcome = await proceed(call)
         effect = outcome.effect
         if outcome.ok:
-            given = call.result
-            if isinstance(given, ToolResult) and is_large(given.value):  # in a thread, so that it holds no one else up
-                checked = await asyncio.to_thread(self._results.check, call.tool, given)
+            result = call.result
+            if isinstance(result, ToolResult) and is_large(
+                result.value
+            ):  # in a thread, so that it holds no one else up
+                checked = await asyncio.to_thread(self._results.check, call.tool, result)
             else:
-                checked = self._results.check(call.tool, given)
+                checked = self._results.check(call.tool, result)
             effect = COMMITTED if call.tool.meta.side_effects else effect
         else:
             checked = self._attached(call)
@@ -97,9 +99,9 @@ class RecordOutcome:
         """Return what the provider attached to a failure; what cannot be kept of it leaves the failure as it is."""
         if not isinstance(call.result, ToolResult):
             return _UNCHECKED
-        kept = self._results.evidence_of(call.tool, call.result)
+        evidence = self._results.evidence_of(call.tool, call.result)
         repaired = call.result.repaired or {}
-        return Checked(kept=kept, repaired=repaired) if isinstance(kept, Kept) else Checked(repaired=repaired)
+        return Checked(kept=evidence, repaired=repaired) if isinstance(evidence, Kept) else Checked(repaired=repaired)
 
 
 def _again(call: Call, effect: Effect) -> str:
@@ -297,11 +299,11 @@ class RecordRefusal:
         )
         if request.provenance is not None:
             request.provenance.refused(refusal)
-        found = call.confirmation if call.writer.failure is None else None
-        if found is not None and found.state in {"pending", "approved"} and not _may_come_again(code):
+        confirmation = call.confirmation if call.writer.failure is None else None
+        if confirmation is not None and confirmation.state in {"pending", "approved"} and not _may_come_again(code):
             # Its question must be closed. Before the record, since what is recorded as refused is not looked
             # at again; after a crash in between, the next pass refuses it.
-            await self._confirmations.withdraw(found, outcome.reason)
+            await self._confirmations.withdraw(confirmation, outcome.reason)
         blobs = (*untrusted.blobs, *args.blobs, *self._kept.rules(call.policy, call.writer))
         if refusal.request_schema_hash:
             blobs += self._kept.schemas(call.tool, call.writer)

@@ -48,8 +48,8 @@ class Resolve:
         call.stage = "resolve"
         given: object = call.args
         if not isinstance(given, dict):
-            why = f"arguments must be an object, not {type(given).__name__}"
-            return refused(Code.INVALID_TOOL_ARGS, f"{call.request.tool}: {why}", "Pass them by name.")
+            reason = f"arguments must be an object, not {type(given).__name__}"
+            return refused(Code.INVALID_TOOL_ARGS, f"{call.request.tool}: {reason}", "Pass them by name.")
         tool = self._catalog.at_hand(call.request.tool)
         if tool is not None:
             call.tool = tool
@@ -70,8 +70,8 @@ class Resolve:
                 return refused(error.code, error.message, error.remedy)
         before, meta = call.request.repeats, call.tool.meta
         if before and meta.side_effects and not (meta.idempotent and meta.provider_id == before):
-            why = f"{meta.name} has changed since {before} was called, so the call cannot be repeated safely"
-            return in_doubt(why, "Find out whether the call took effect.")
+            reason = f"{meta.name} has changed since {before} was called, so the call cannot be repeated safely"
+            return in_doubt(reason, "Find out whether the call took effect.")
         return await proceed(call)
 
     async def _repeat(self, call: Call, earlier: Earlier) -> None:
@@ -95,9 +95,9 @@ class Resolve:
         missing = await self._readiness.missing_for(request.tool)
         if not missing:
             return refused(error.code, error.reason, error.remedy)
-        why = f"{error.reason}; the tool may need {named(missing)}"
+        reason = f"{error.reason}; the tool may need {named(missing)}"
         remedy = "Start the missing dependencies, then try again. `remit doctor` shows more."
-        return refused(Code.MCP_REQUIRED_UNAVAILABLE, why, remedy)
+        return refused(Code.MCP_REQUIRED_UNAVAILABLE, reason, remedy)
 
 
 class Ready:
@@ -166,7 +166,7 @@ class ResolveModel:
     async def _missing(self, why: str, name: str) -> Outcome:
         names = [tool.meta.name for tool in await self._services.catalog.tools(_PATIENCE_S)]
         if _WILD & set(name):
-            names = [f"{one.rpartition('.')[0]}.*" for one in names]
+            names = [f"{pattern.rpartition('.')[0]}.*" for pattern in names]
         return refused(Code.UNKNOWN_TOOL, why, suggestion(name, names))
 
     def _prepare(self, asking: Asking, tools: Toolset) -> Outcome | None:
@@ -202,29 +202,29 @@ class ResolveModel:
         extra = toolset_of(request.extra)
         if not request.tools:
             return extra
-        found, brought = await catalog.tools(_PATIENCE_S), {spec.name for spec in request.extra}
+        tools, brought = await catalog.tools(_PATIENCE_S), {spec.name for spec in request.extra}
         caller = Caller(
             principal=request.principal, kind=request.caller, recipe=request.recipe, stream=call.writer.stream
         )
         key = (catalog.version, policy.hash, request.tools, extra.digest, caller)
-        kept = self._toolsets.get(key)
-        if kept is None:
+        toolset = self._toolsets.get(key)
+        if toolset is None:
             offered = [
                 ToolSpec(
                     name=tool.wire_name,
                     description=tool.meta.description,
                     schema=tool.meta.input_schema or {"type": "object", "properties": {}},
                 )
-                for tool in sorted(found, key=lambda tool: tool.meta.name)
+                for tool in sorted(tools, key=lambda tool: tool.meta.name)
                 if tool.quarantined is None
                 and tool.wire_name not in brought  # the caller brings it itself
                 and any(fnmatchcase(tool.meta.name, pattern) for pattern in request.tools)
                 and not policy.forbids(tool.meta, tool.key, caller)
             ]
-            kept = self._toolsets[key] = toolset_of((*offered, *request.extra))
+            toolset = self._toolsets[key] = toolset_of((*offered, *request.extra))
             if len(self._toolsets) > _KEPT:
                 del self._toolsets[next(iter(self._toolsets))]
-        return kept
+        return toolset
 
 
 def _asking(call: Call) -> Asking:
@@ -244,5 +244,5 @@ def _prefix(request: ModelRequest) -> str:
 def _unknown(patterns: tuple[str, ...], tools: Toolset) -> str:
     """A plain name that no tool on offer has."""
     names = {spec.name for spec in tools.specs}
-    plain = (one for one in patterns if not _WILD & set(one))
-    return next((one for one in plain if one.replace(".", "__") not in names), "")
+    plain = (pattern for pattern in patterns if not _WILD & set(pattern))
+    return next((pattern for pattern in plain if pattern.replace(".", "__") not in names), "")

@@ -47,14 +47,14 @@ class ValidateArguments:
 
 def _unfit(call: Call) -> Outcome:
     """Refuse arguments that have no canonical form, and say which of them has none."""
-    why, remedy = "they changed meanwhile", "Give the call a copy."
+    reason, remedy = "they changed meanwhile", "Give the call a copy."
     try:
         canonical(call.args)
     except NotCanonicalError as error:
-        why, remedy = error.message, error.remedy
+        reason, remedy = error.message, error.remedy
     except (TypeError, ValueError, OverflowError, RecursionError, RuntimeError) as error:
-        why, remedy = words(error), ""
-    text = f"the arguments contain a value that JSON cannot represent: {why}"
+        reason, remedy = words(error), ""
+    text = f"the arguments contain a value that JSON cannot represent: {reason}"
     return _refuse(call, text, remedy)
 
 

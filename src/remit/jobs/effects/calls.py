@@ -149,8 +149,8 @@ class Waits:
             return await recorded_answer(record.completed, self._journal)
         branch = current.get(None)
         if record is None and branch is not None and branch.limited:
-            held, asked = f"an effect that waits ({wait.words})", "to bound it by a time limit of asyncio"
-            raise NondeterminismError(wait.step, held, asked, code=Code.FOREIGN_TIMEOUT, remedy=OWN_LIMIT)
+            held, purpose = f"an effect that waits ({wait.words})", "to bound it by a time limit of asyncio"
+            raise NondeterminismError(wait.step, held, purpose, code=Code.FOREIGN_TIMEOUT, remedy=OWN_LIMIT)
         return await self.wait(wait, record)
 
     async def turn(self, step: str, record: CallRecord | ModelRecord, outcome: Outcome) -> None:
@@ -236,10 +236,10 @@ class Waits:
         for waiting in tuple(self._open):
             if waiting.future.done():
                 continue
-            found = await self._answer(waiting.wait, now)
-            if found is not None and not waiting.future.done():
+            answer = await self._answer(waiting.wait, now)
+            if answer is not None and not waiting.future.done():
                 self._activity.unblock()
-                waiting.future.set_result(found)
+                waiting.future.set_result(answer)
 
     @property
     def next_due(self) -> int | None:
@@ -257,12 +257,12 @@ class Waits:
             if not due or wait.due_at is None:
                 return None
             return Answer(), TimerFired(step=wait.step, correlation_key=wait.key, due_at=wait.due_at), ()
-        found = await self._message(wait)
+        message = await self._message(wait)
         # Whether the time for an answer is over is on record, where everyone sees the same.
-        if found is None and (not due or wait.type == "human"):
+        if message is None and (not due or wait.type == "human"):
             return None
-        answer, inbox_seq = found if found is not None else (Answer(timed_out=True), 0)
-        packed = pack(msgspec.json.encode(answer.payload)) if found is not None else None
+        answer, inbox_seq = message if message is not None else (Answer(timed_out=True), 0)
+        packed = pack(msgspec.json.encode(answer.payload)) if message is not None else None
         if inbox_seq:
             self._history.consumed.add(inbox_seq)
         event = WaitCompleted(
@@ -335,8 +335,8 @@ class Doubts:
 
     async def decided(self, request: CallRequest, invocation_id: str, attempt: int) -> Outcome | None:
         """Wait until a person decides on an uncertain attempt; None if it is to be made again."""
-        why = f"{request.tool} {preview_of(request.args)} may have taken effect; its outcome is unknown"
-        wait = Wait(step=request.step, type="human", key=doubt_of(attempt), reason=why, attempt=attempt)
+        reason = f"{request.tool} {preview_of(request.args)} may have taken effect; its outcome is unknown"
+        wait = Wait(step=request.step, type="human", key=doubt_of(attempt), reason=reason, attempt=attempt)
         answer = await self._waits.until(wait)
         if answer.payload["decision"] == "retry":
             return None
@@ -421,8 +421,8 @@ class Calls:
             if recorder.activity.halting:  # what the call waited for came while the worker was on its way out
                 await recorder.activity.halt()
             earlier = await self._earlier(record.started) if self._migrates and record.started else None
-            asked = self._request(request, record, made + 1, earlier)
-            outcome = await self._gateway.call(asked, recorder.writer, self._progress)
+            call_request = self._request(request, record, made + 1, earlier)
+            outcome = await self._gateway.call(call_request, recorder.writer, self._progress)
             if outcome.status == "pending" and outcome.confirmation is not None:
                 record.confirmation = outcome.confirmation
                 await self._approval(request.step, record.confirmation)

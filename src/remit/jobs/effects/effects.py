@@ -147,14 +147,14 @@ class Matching:
     def cut_short(self, step: str) -> None:
         """Record that an effect under way was cancelled: by the recipe's own clock, unless the whole pass is over."""
         if self.failure is None:
-            asked = "to give it up"
-            self._cut = self.failure = NondeterminismError(step, "an effect under way", asked, remedy=OWN_LIMIT)
+            purpose = "to give it up"
+            self._cut = self.failure = NondeterminismError(step, "an effect under way", purpose, remedy=OWN_LIMIT)
 
     def refuse_limit(self) -> None:
         """Refuse to wait within an `asyncio.timeout`: a parked job outlives it. Raises RunError (FOREIGN_TIMEOUT)."""
         if current.get().limited:
-            why = "the recipe waits within a time limit of asyncio, which the job would outlive"
-            raise self.fail(RunError(why, code=Code.FOREIGN_TIMEOUT, remedy=OWN_LIMIT))
+            reason = "the recipe waits within a time limit of asyncio, which the job would outlive"
+            raise self.fail(RunError(reason, code=Code.FOREIGN_TIMEOUT, remedy=OWN_LIMIT))
 
     def over(self) -> None:
         """End the pass: the recipe begins nothing more, whatever it does on its way out."""
@@ -292,8 +292,8 @@ class Effects:
 
     async def _changed(self, step: str, tool: str, args: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         """The tool and the arguments of a call: others, if a fork gives it them."""
-        given = self.history.given.get(step)
-        recorded = await self.journal.value(given.args, given.args_blob) if given is not None else None
+        arguments = self.history.given.get(step)
+        recorded = await self.journal.value(arguments.args, arguments.args_blob) if arguments is not None else None
         return self.history.tool_at(step, tool), args if recorded is None else _decode(recorded)
 
     def _told(self, step: str, outcome: Outcome, conversation: Conversation | None) -> Outcome:
@@ -331,9 +331,9 @@ class Effects:
         matching, name = self.matching, kind.KIND.removesuffix("_recorded")
         if matching.enter(step, name):
             await matching.give_way(step)
-        found = self.history.values.get(step)
-        if found is not None:
-            return found
+        recorded = self.history.values.get(step)
+        if recorded is not None:
+            return recorded
         matching.begin(step, name)
         with matching.guarded(step):
             return await self.handler.value(step, kind)
@@ -361,8 +361,8 @@ class Effects:
         """The question that a retry took over, under the name that it has in the other job."""
         if self.history.forked is None or wait.type != "human":
             return None
-        asked = (one for (place, _), one in self.history.waits.items() if place == wait.step)
-        return next((one for one in asked if one.completed is not None), None)
+        waits = (state for (place, _), state in self.history.waits.items() if place == wait.step)
+        return next((state for state in waits if state.completed is not None), None)
 
     async def poll(self, wait: Wait) -> Answer | None:
         """Return what a signal that had come already brought; None if none had.

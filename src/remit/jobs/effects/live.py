@@ -125,8 +125,10 @@ class Asks:
         await self._recorder.record(drift)
         if self._mismatch == "warn":
             return None
-        why = f"step {started.step} was recorded with {recorded}, and would now use {current}"
-        return VersionError(why, code=Code.MODEL_DRIFT, remedy="Use the recorded model, or set jobs.mismatch to warn.")
+        reason = f"step {started.step} was recorded with {recorded}, and would now use {current}"
+        return VersionError(
+            reason, code=Code.MODEL_DRIFT, remedy="Use the recorded model, or set jobs.mismatch to warn."
+        )
 
     async def _taken_up(self, question: Question, record: ModelRecord) -> tuple[int, int]:
         """Go on where an earlier execution left the question; how many attempts were made, and were lost of these."""
@@ -235,8 +237,8 @@ class Compensation:
     async def _undo(self, history: History, step: str) -> StepCompensated:
         record, reason = history.calls[step], ""
         if record.unknown and record.started is not None and not await self._happened(record.started):
-            why = ErrorInfo(code=Code.STEP_FAILED.name, message="it did not happen")
-            return StepCompensated(step=step, undo_step=undo_step(step), outcome="skipped", error=why)
+            error = ErrorInfo(code=Code.STEP_FAILED.name, message="it did not happen")
+            return StepCompensated(step=step, undo_step=undo_step(step), outcome="skipped", error=error)
         if record.finished is not None and record.finished.step_outcome == "compensatable_failure":
             reason = f"step {step} failed and may have taken effect: undo it?"
         return await self._until_undone(history, step, reason)
@@ -385,13 +387,13 @@ class Values:
     async def read(self, step: str, kind: type[Value]) -> Value:
         """A new value; it counts once it is recorded."""
         await self._recorder.begin()
-        found: Value
+        value: Value
         if kind is TimeRecorded:
-            found = TimeRecorded(step=step, value=self._recorder.now())
+            value = TimeRecorded(step=step, value=self._recorder.now())
         elif kind is RandomRecorded:
-            found = RandomRecorded(step=step, value=self._chance.number())
+            value = RandomRecorded(step=step, value=self._chance.number())
         else:
-            found = UuidRecorded(step=step, value=str(self._chance.uuid()))
-        await self._recorder.record(found)
+            value = UuidRecorded(step=step, value=str(self._chance.uuid()))
+        await self._recorder.record(value)
         await self._recorder.end()
-        return found
+        return value

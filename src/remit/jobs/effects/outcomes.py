@@ -95,8 +95,8 @@ async def recorded_reply(record: ModelRecord, journal: Journal) -> Outcome:
 
 
 async def _evidence(record: CallRecord, journal: Journal) -> tuple[EvidenceItem, ...]:
-    kept = await journal.value(UNSET, record.evidence_blob)
-    items = msgspec.json.decode(kept) if kept is not None else record.evidence
+    value = await journal.value(UNSET, record.evidence_blob)
+    items = msgspec.json.decode(value) if value is not None else record.evidence
     return tuple(msgspec.convert(item, EvidenceItem) for item in items)
 
 

@@ -60,28 +60,32 @@ class Questions:
     async def answer(self, wait: Wait) -> tuple[Answer, int] | None:
         """Return what happened to the confirmation a wait names; None: still open."""
         stream = stream_of(self._writer.stream, wait.key)
-        found = await self._confirmations.load(stream)
-        while found is not None and found.state == "pending":
-            if not found.lapsed(self._journal.clock.now()):
+        confirmation = await self._confirmations.load(stream)
+        while confirmation is not None and confirmation.state == "pending":
+            if not confirmation.lapsed(self._journal.clock.now()):
                 return None
             # Recorded, so that an approver whose clock is behind cannot approve what the job takes as unanswered.
-            await self._confirmations.expire(found)
-            found = await self._confirmations.load(stream)
-        if found is None:
+            await self._confirmations.expire(confirmation)
+            confirmation = await self._confirmations.load(stream)
+        if confirmation is None:
             return None
-        last = found.last
+        last = confirmation.last
         by, reason = (last.by, last.reason) if last else ("", "")
-        if found.state == "expired":
+        if confirmation.state == "expired":
             reason = "no one answered in time"
-        return Answer(payload={"approved": _approved(found), "by": by, "reason": reason}, by=by), 0
+        return Answer(payload={"approved": _approved(confirmation), "by": by, "reason": reason}, by=by), 0
 
     async def close(self, reason: str) -> None:
         """End what is still open, since no answer is needed any more: withdrawn, or expired if its time was over."""
         open_ones = HeadQuery(kind=KIND, states=("pending",), prefix=stream_of(self._writer.stream, ""), limit=_OPEN)
         for head in await self._journal.heads(open_ones):
-            found = await self._confirmations.load(head.stream)
-            while found is not None and found.state == "pending" and not await self._end(found, reason):
-                found = await self._confirmations.load(head.stream)  # a person was faster
+            confirmation = await self._confirmations.load(head.stream)
+            while (
+                confirmation is not None
+                and confirmation.state == "pending"
+                and not await self._end(confirmation, reason)
+            ):
+                confirmation = await self._confirmations.load(head.stream)  # a person was faster
 
     async def _end(self, found: Confirmation, reason: str) -> bool:
         if found.lapsed(self._journal.clock.now()):

@@ -296,7 +296,7 @@ def loops(edges: Edges) -> list[list[str]]:
     member that comes first in `edges`, and they are in that order.
     """
     rank = {name: index for index, name in enumerate(edges)}
-    found = [[name] for name, others in edges.items() if name in others]
+    cycles = [[name] for name, others in edges.items() if name in others]
     waits = {name: {other for other in others if other in rank} - {name} for name, others in edges.items()}
     waited_for_by: dict[str, list[str]] = {name: [] for name in edges}
     for name, others in waits.items():
@@ -306,9 +306,9 @@ def loops(edges: Edges) -> list[list[str]]:
     while waits:  # each node left waits for another that is left
         loop = _walk(waits, rank)
         first = loop.index(min(loop, key=rank.__getitem__))
-        found.append(loop[first:] + loop[:first])
+        cycles.append(loop[first:] + loop[:first])
         _release(waits, waited_for_by, loop)
-    return sorted(found, key=lambda loop: rank[loop[0]])
+    return sorted(cycles, key=lambda loop: rank[loop[0]])
 
 
 def _release(waits: dict[str, set[str]], waited_for_by: Mapping[str, list[str]], names: list[str]) -> None:
@@ -404,7 +404,7 @@ class _Check:
             if not schema.INPUT_NAME.fullmatch(name):
                 expected = "a name of letters, digits, - and _ that begins with a letter"
                 self.findings.add((*path, name), f"found the name {cut(name)!r}", expected, key=True)
-        return {name: self.input(one, (*path, name)) for name, one in value.items()}
+        return {name: self.input(entry, (*path, name)) for name, entry in value.items()}
 
     def input(self, value: Any, path: Path) -> Input:
         """One declared input."""
@@ -429,14 +429,14 @@ class _Check:
         """The nodes."""
         path: Path = ("nodes",)
         if not isinstance(value, list) or not value:
-            found = "found an empty list" if value == [] else f"found {kind_of(value)}"
-            self.findings.add(path, found, "a list of one node or more")
+            problem = "found an empty list" if value == [] else f"found {kind_of(value)}"
+            self.findings.add(path, problem, "a list of one node or more")
             return ()
         if len(value) > schema.MAX_NODES:
             most = f"at most {schema.MAX_NODES}; a for_each makes many of one"
             self.findings.add(path, f"found {len(value)} nodes", most)
             return ()
-        return tuple(self.node(one, index) for index, one in enumerate(value))
+        return tuple(self.node(entry, index) for index, entry in enumerate(value))
 
     def node(self, value: Any, index: int) -> Node:
         """One node."""
@@ -478,10 +478,10 @@ class _Check:
         if not isinstance(value, list):
             self.findings.add((*path, "after"), f"found {kind_of(value)}", "a list of node ids, such as [read]")
             return ()
-        for position, one in enumerate(value):
-            if not isinstance(one, str):
-                self.findings.add((*path, "after", position), f"found {kind_of(one)}", "a node's id")
-        return tuple(one if isinstance(one, str) else "" for one in value)
+        for position, entry in enumerate(value):
+            if not isinstance(entry, str):
+                self.findings.add((*path, "after", position), f"found {kind_of(entry)}", "a node's id")
+        return tuple(entry if isinstance(entry, str) else "" for entry in value)
 
     # --- actions
 
@@ -489,12 +489,12 @@ class _Check:
         """Return what a node does: exactly one thing."""
         kinds = [kind for kind in schema.ACTIONS if kind in fields]
         if len(kinds) != 1:
-            found = f"found {listed(kinds)} in one node" if kinds else "found a node that does nothing"
-            self.findings.add((*path, *kinds[1:2]), found, _ONE_ACTION, key=True)
+            problem = f"found {listed(kinds)} in one node" if kinds else "found a node that does nothing"
+            self.findings.add((*path, *kinds[1:2]), problem, _ONE_ACTION, key=True)
         else:
             self.misplaced(fields, kinds[0], path)
         args = self.arguments(fields, "args", index, path, item=item)
-        given = self.arguments(fields, "input", index, path, item=item)
+        arguments = self.arguments(fields, "input", index, path, item=item)
         match kinds:
             case ["tool"]:
                 name = self.read.word(fields, "tool", path, schema.TOOL, "a tool's name, such as fs.read", self.tools)
@@ -506,7 +506,7 @@ class _Check:
                 )
             case ["recipe"]:
                 name = self.read.word(fields, "recipe", path, schema.RECIPE, "a recipe's name", self.recipes)
-                return Child(recipe=name, input=given)
+                return Child(recipe=name, input=arguments)
             case [("model" | "agent") as kind]:
                 return Child(recipe=schema.RECIPES[kind], input=self.arguments(fields, kind, index, path, item=item))
             case ["wait"]:
@@ -519,17 +519,17 @@ class _Check:
         if "undo" not in fields:
             return None
         path = (*path, "undo")
-        given = self.read.fields(fields["undo"], path, schema.UNDO)
-        name = self.read.word(given, "tool", path, schema.TOOL, "a tool's name, such as fs.remove", self.tools)
+        call = self.read.fields(fields["undo"], path, schema.UNDO)
+        name = self.read.word(call, "tool", path, schema.TOOL, "a tool's name, such as fs.remove", self.tools)
         before = len(self.links)
-        args = self.arguments(given, "args", index, path, item=item)
+        args = self.arguments(call, "args", index, path, item=item)
         self.links[before:] = [link._replace(own=True) for link in self.links[before:]]
         return Undo(name=name, args=args)
 
     def misplaced(self, fields: dict[str, Any], kind: str, path: Path) -> None:
         """Fields that belong to another action."""
         own = {"tool": "`args`", "recipe": "`input`", "wait": "what belongs to a wait inside `wait`"}
-        own |= {one: f"what it is given inside `{one}`" for one in schema.RECIPES}
+        own |= {recipe_key: f"what it is given inside `{recipe_key}`" for recipe_key in schema.RECIPES}
         for name, home in schema.HOMES.items():
             if name in fields and home != kind:
                 self.findings.add((*path, name), f"found `{name}` beside `{kind}`", own[kind], key=True)
@@ -541,8 +541,8 @@ class _Check:
             return BROKEN
         kinds = [kind for kind in schema.WAITS if kind in fields]
         if len(kinds) != 1:
-            found = f"found {listed(kinds)} in one wait" if kinds else "found a wait for nothing"
-            self.findings.add((*path, *kinds[1:2]), found, "exactly one of `timer`, `signal` and `human`", key=True)
+            problem = f"found {listed(kinds)} in one wait" if kinds else "found a wait for nothing"
+            self.findings.add((*path, *kinds[1:2]), problem, "exactly one of `timer`, `signal` and `human`", key=True)
             return BROKEN
         for name, homes in schema.WAIT_HOMES.items():
             if name in fields and kinds[0] not in homes:
@@ -592,7 +592,11 @@ class _Check:
         """Note the references in a value, and where one is not well formed."""
         for inner, text in texts(value, path):
             try:
-                self.links += [Link(node, inner, one, item=item) for one in parse(text) if isinstance(one, Reference)]
+                self.links += [
+                    Link(node, inner, reference, item=item)
+                    for reference in parse(text)
+                    if isinstance(reference, Reference)
+                ]
             except ReferenceSyntaxError as error:
                 self.findings.add(
                     inner, f"found {error.found}", "a reference such as ${find.value.items}, or $${ for text"

@@ -127,9 +127,9 @@ class _PlanExecution:
         if items is None:  # of a node that was skipped, or a field that holds nothing
             items = []
         if not isinstance(items, list) or len(items) > each.max_items:
-            found = f"has {len(items)} items" if isinstance(items, list) else f"is {kind_of(items)}"
+            problem = f"has {len(items)} items" if isinstance(items, list) else f"is {kind_of(items)}"
             raise RunError(
-                f"{_where(node)}: {each.over} {found}; for_each takes a list of at most {each.max_items}",
+                f"{_where(node)}: {each.over} {problem}; for_each takes a list of at most {each.max_items}",
                 code=Code.PLAN_REFERENCE_UNFIT,
                 remedy="Refer to a list, or raise the node's max_items.",
             )
@@ -217,7 +217,7 @@ def _undo(node: Node, undo: Undo | None, scope: Mapping[str, Any], where: str) -
     """The call that undoes a node, made from the node's value if it refers to that."""
     if undo is None:
         return None
-    if all(one.node != node.id for one in references(undo.args)):
+    if all(reference.node != node.id for reference in references(undo.args)):
         return undo.name, fill(undo.args, scope, where)
     return lambda value: (undo.name, fill(undo.args, ChainMap({node.id: _ok(value)}, dict(scope)), where))
 
@@ -256,11 +256,11 @@ class _Slots:
 def _together(results: list[dict[str, Any]]) -> dict[str, Any]:
     """The result of a `for_each` from those of its items, in order."""
     failures = [
-        {"index": index, "code": one["code"], "reason": one["reason"]}
-        for index, one in enumerate(results)
-        if not one["ok"]
+        {"index": index, "code": result["code"], "reason": result["reason"]}
+        for index, result in enumerate(results)
+        if not result["ok"]
     ]
-    joined = {"ok": not failures, "value": [one.get("value") for one in results], "failures": failures}
+    joined = {"ok": not failures, "value": [result.get("value") for result in results], "failures": failures}
     if failures:
         first = failures[0]
         joined["code"] = first["code"]

@@ -131,12 +131,14 @@ class Node(msgspec.Struct, frozen=True, kw_only=True):
         """The nodes it waits for, by reference or by `after`, each once."""
         used = [*references(templates(self.action))]
         if isinstance(self.action, CallTool) and self.action.undo is not None:
-            used += [one for one in references(self.action.undo.args) if one.node != self.id]
+            used += [reference for reference in references(self.action.undo.args) if reference.node != self.id]
         if self.when is not None:
             used.append(self.when)
         if self.for_each is not None:
             used.append(self.for_each.over)
-        return tuple(dict.fromkeys((*self.after, *(one.node for one in used if one.node is not None))))
+        return tuple(
+            dict.fromkeys((*self.after, *(reference.node for reference in used if reference.node is not None)))
+        )
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
@@ -173,7 +175,7 @@ def task_graph(plan: Plan) -> dict[str, Any]:
         version=SCHEMA_VERSION,
         name=plan.name,
         description=plan.description,
-        inputs={name: _input(one) for name, one in plan.inputs.items()},
+        inputs={name: _input(parameter) for name, parameter in plan.inputs.items()},
         nodes=[_node(node) for node in plan.nodes],
     ) | ({} if plan.output is UNSET else {"output": plan.output})
 
@@ -187,14 +189,14 @@ def bind_inputs(plan: Plan, given: Mapping[str, Any], *, strict: bool = True) ->
     unknown = [name for name in given if name not in plan.inputs]
     problems = [_misfit(name, "unknown input", known + near(name, [*plan.inputs])) for name in unknown]
     bound: dict[str, Any] = {}
-    for name, one in plan.inputs.items():
-        value = given.get(name, one.default)
-        if not strict and isinstance(value, str) and one.type != "string":
+    for name, parameter in plan.inputs.items():
+        value = given.get(name, parameter.default)
+        if not strict and isinstance(value, str) and parameter.type != "string":
             value = _unquoted(value)
         if value is UNSET:
-            problems.append(_misfit(name, "found nothing", _EXPECTED[one.type]))
-        elif not fits(value, one.type):
-            problems.append(_misfit(name, f"found {kind_of(value)}", _EXPECTED[one.type]))
+            problems.append(_misfit(name, "found nothing", _EXPECTED[parameter.type]))
+        elif not fits(value, parameter.type):
+            problems.append(_misfit(name, f"found {kind_of(value)}", _EXPECTED[parameter.type]))
         else:
             bound[name] = value
     if problems:
@@ -287,8 +289,8 @@ def _action(action: Action) -> dict[str, Any]:
         case Signal():
             return {"wait": _sparse(signal=action.name, timeout=_duration(action.timeout_ms))}
         case Human():
-            asked = _sparse(human=action.question, timeout=_duration(action.timeout_ms))
-            return {"wait": asked | ({} if action.details is None else {"details": action.details})}
+            fields = _sparse(human=action.question, timeout=_duration(action.timeout_ms))
+            return {"wait": fields | ({} if action.details is None else {"details": action.details})}
 
 
 def _duration(millis: int | None) -> str | None:
@@ -437,8 +439,8 @@ def upgraded(
     written, passed = _format_of(graph, recorded), set[str]()
     while written != today:
         if _is_newer(written, today):
-            why = f"the recorded plan is {written}, and this Remit reads {today}: a newer Remit recorded it"
-            raise VersionError(why, code=Code.PLAN_NEWER, remedy=_NEWER)
+            reason = f"the recorded plan is {written}, and this Remit reads {today}: a newer Remit recorded it"
+            raise VersionError(reason, code=Code.PLAN_NEWER, remedy=_NEWER)
         step = upgrades.get(written)
         if step is None or written in passed or not isinstance(graph, dict):
             raise VersionError(f"no upgrade leads from {written:.80} to {today}", remedy=_OTHER)
@@ -450,20 +452,20 @@ def upgraded(
 
 def _is_newer(written: str, today: str) -> bool:
     """Return whether a format comes after today's."""
-    said, ours = _FORMAT.fullmatch(written), _FORMAT.fullmatch(today)
-    return said is not None and ours is not None and int(said[1]) > int(ours[1])
+    match, ours = _FORMAT.fullmatch(written), _FORMAT.fullmatch(today)
+    return match is not None and ours is not None and int(match[1]) > int(ours[1])
 
 
 def _format_of(graph: object, recorded: str) -> str:
     """The format of a graph: what it says itself, else what was recorded beside it."""
-    said = graph.get("version") if isinstance(graph, dict) else None
-    return said if isinstance(said, str) else recorded
+    version = graph.get("version") if isinstance(graph, dict) else None
+    return version if isinstance(version, str) else recorded
 
 
 def _changed(graph: dict[str, Any], written: str, step: Upgrade) -> dict[str, Any]:
     try:
         newer = {**step.change(graph), "version": step.to}
     except Exception as error:
-        why = f"the upgrade from {written} to {step.to} failed: {type(error).__name__}: {error}"
-        raise VersionError(why, remedy=_OTHER) from error
+        reason = f"the upgrade from {written} to {step.to} failed: {type(error).__name__}: {error}"
+        raise VersionError(reason, remedy=_OTHER) from error
     return newer

@@ -34,8 +34,8 @@ def load_plan(
     try:
         data = read_plain(FilePath(path), MAX_BYTES + 1)
     except (OSError, ValueError) as error:
-        why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        problem = PlanProblem(0, 0, "", f"cannot be read: {why}", "a file with a plan")
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        problem = PlanProblem(0, 0, "", f"cannot be read: {reason}", "a file with a plan")
         raise InvalidPlanError([problem], file, code=Code.PLAN_UNREADABLE, remedy="Check the path.") from error
     try:
         text = data.decode("utf-8-sig")
@@ -67,10 +67,10 @@ def read_text(text: str, file: str) -> Document:
     """The decoded text with its places, unchecked. Raises InvalidPlanError (`PLAN_UNREADABLE`)."""
     if len(text) > MAX_BYTES or len(text.encode(errors="replace")) > MAX_BYTES:
         raise _unreadable(file, f"found more than {MAX_BYTES:,} bytes", "a smaller plan")
-    if found := _UNPRINTABLE.search(text):
-        before = text[: found.start()]
-        place = before.count("\n") + 1, found.start() - before.rfind("\n")
-        raise _unreadable(file, f"found the character {found[0]!a}", "text without it", place)
+    if match := _UNPRINTABLE.search(text):
+        before = text[: match.start()]
+        place = before.count("\n") + 1, match.start() - before.rfind("\n")
+        raise _unreadable(file, f"found the character {match[0]!a}", "text without it", place)
     document = Document()
     try:
         if file.endswith(".json"):

@@ -86,8 +86,8 @@ def _value(text: str, event: Any) -> Any:
         return text
     if text in _WORDS:
         return _WORDS[text]
-    found = number(text)
-    return text if found is None else found
+    parsed = number(text)
+    return text if parsed is None else parsed
 
 
 def _place(mark: Any) -> Place:

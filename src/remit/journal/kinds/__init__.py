@@ -166,7 +166,7 @@ def _closed(kind: str) -> dict[str, tuple[str, tuple[str, ...]]]:
 
 def _values(hint: object) -> tuple[str, ...]:
     if get_origin(hint) is Union or isinstance(hint, UnionType):
-        return tuple(value for one in get_args(hint) for value in _values(one))
+        return tuple(value for argument in get_args(hint) for value in _values(argument))
     return get_args(hint) if get_origin(hint) is Literal else ()
 
 

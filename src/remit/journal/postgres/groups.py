@@ -92,17 +92,17 @@ class Group:
 
     def refused(self, places: Iterable[int]) -> tuple[list[int], bool]:
         """The commits behind the places that were refused, in their order; whether each needs a try of its own."""
-        found: list[int] = []
+        positions: list[int] = []
         together = False
         for place in places:
             if place < 0:
-                found.append(self._others[-place - 1])
+                positions.append(self._others[-place - 1])
             else:
                 run = self._runs[place - 1]
-                found += run.commits
+                positions += run.commits
                 # Perhaps not all of it: two writers may have left the same events.
                 together = together or len(run.commits) > 1
-        return sorted(found), together
+        return sorted(positions), together
 
 
 def _fold_columns(runs: Sequence[AppendRun]) -> list[list[Any]]:

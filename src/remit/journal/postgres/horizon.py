@@ -69,10 +69,10 @@ class Horizon:
 
     async def _look(self, db: asyncpg.Connection) -> int:
         level = self._level
-        found, standby, who = await db.fetchrow(_LOOK)
+        newest_txid, standby, who = await db.fetchrow(_LOOK)
         if standby:
             raise JournalError("a standby cannot be read across streams", code=Code.JOURNAL_READ_ONLY, remedy=_STANDBY)
-        newest, writing = max(found or 0, level), frozenset(who)
+        newest, writing = max(newest_txid or 0, level), frozenset(who)
         if self._writing.isdisjoint(writing):
             self._settled, self._writing = max(self._settled, self._seen), frozenset()
         if not writing:

@@ -222,10 +222,10 @@ async def tallies(db: asyncpg.Connection, kind: str, since: int, width: int, bou
 
 async def events(db: asyncpg.Connection, wanted: Sequence[tuple[str, int, int]]) -> list[list[Event]]:
     """For each stream, `after` and limit: events with seq > `after`, in order."""
-    found: list[list[Event]] = [[] for _ in wanted]
+    eventses: list[list[Event]] = [[] for _ in wanted]
     for place, *event in await db.fetch(_EVENTS, *map(list, zip(*wanted, strict=True))):
-        found[place - 1].append(Event(wanted[place - 1][0], *event))
-    return found
+        eventses[place - 1].append(Event(wanted[place - 1][0], *event))
+    return eventses
 
 
 async def scan(db: asyncpg.Connection, horizon: Horizon, after: int, kinds: Sequence[str], limit: int) -> Scanned:
@@ -258,8 +258,8 @@ async def size(db: asyncpg.Connection) -> Size:
 
 async def blob(db: asyncpg.Connection, digest: str) -> bytes | None:
     """The bytes of a digest."""
-    found: bytes | None = await db.fetchval("SELECT data FROM blobs WHERE digest = $1", digest)
-    return found
+    data: bytes | None = await db.fetchval("SELECT data FROM blobs WHERE digest = $1", digest)
+    return data
 
 
 async def blobs(db: asyncpg.Connection, after: str, limit: int) -> list[Blob]:
@@ -285,7 +285,7 @@ async def keep_folds(db: asyncpg.Connection, kept: Sequence[Fold], before: int) 
         await db.executemany(
             "INSERT INTO folds VALUES ($1, $2, $3) ON CONFLICT (name) "
             "DO UPDATE SET position = excluded.position, data = excluded.data",
-            [(one.name, one.position, one.data) for one in kept],
+            [(fold.name, fold.position, fold.data) for fold in kept],
         )
         await db.execute(_RUNS)  # at the end: a move waits for this transaction, or is seen by it
     return True
@@ -398,8 +398,8 @@ async def next_due(db: asyncpg.Connection, kind: str, routes: Sequence[str]) -> 
 
 async def routes(db: asyncpg.Connection, kind: str) -> list[str]:
     """Every route on which streams of a kind are due some time."""
-    found: list[str] = await db.fetchval("SELECT routes_used($1, '{}')", kind)
-    return found
+    names: list[str] = await db.fetchval("SELECT routes_used($1, '{}')", kind)
+    return names
 
 
 async def leases(db: asyncpg.Connection, kind: str) -> list[Head]:

@@ -195,5 +195,5 @@ async def _version(connection: asyncpg.Connection) -> int | None:
     """The schema's version; None where there is no journal in it."""
     if await connection.fetchval("SELECT to_regclass('remit_version')") is None:
         return None
-    found: int = await connection.fetchval("SELECT version FROM remit_version")
-    return found
+    version: int = await connection.fetchval("SELECT version FROM remit_version")
+    return version

@@ -90,8 +90,8 @@ def wrong_url(error: BaseException, where: str) -> JournalError | None:
     unread = isinstance(error, ValueError) and not isinstance(error, OSError)
     if not unread and state_of(error) not in _UNFIT:
         return None
-    why, *_hints = str(error).split("\n")  # which name parameters of the driver, not what stands in a URL
-    return JournalError(f"{where}: {why}", code=Code.SETTINGS_INVALID, remedy=_URL)
+    reason, *_hints = str(error).split("\n")  # which name parameters of the driver, not what stands in a URL
+    return JournalError(f"{where}: {reason}", code=Code.SETTINGS_INVALID, remedy=_URL)
 
 
 def translated(error: BaseException, where: str, *, unknown: bool = False) -> JournalError:
@@ -109,9 +109,9 @@ def translated(error: BaseException, where: str, *, unknown: bool = False) -> Jo
         return JournalError(f"{where}: {error}", code=Code.JOURNAL_IO, remedy=_UNKNOWN if unknown else _TLS)
     if isinstance(error, ValueError | TypeError):  # the driver could not encode it
         return JournalError(f"{where}: {error}", code=Code.RECORD_INVALID, remedy=_VALUE)
-    why = str(error) or ("no answer came in time" if isinstance(error, TimeoutError) else type(error).__name__)
+    reason = str(error) or ("no answer came in time" if isinstance(error, TimeoutError) else type(error).__name__)
     known = _FILES if isinstance(error, FileNotFoundError) else _SERVER
-    return JournalError(f"{where}: {why}", code=Code.JOURNAL_IO, remedy=_UNKNOWN if unknown else known)
+    return JournalError(f"{where}: {reason}", code=Code.JOURNAL_IO, remedy=_UNKNOWN if unknown else known)
 
 
 def state_of(error: BaseException) -> str:
@@ -362,13 +362,13 @@ class Address(msgspec.Struct, frozen=True):
             raise SettingsError("the journal's URL cannot be read", remedy=_REMEDY) from None
         if parts.netloc.count("@") > 1 or "@" in parts.path + parts.fragment or ("@" in parts.query and not parts.path):
             raise SettingsError("the journal's URL has an @ in the wrong place", remedy=_REMEDY)
-        given = dict(query)
-        schema = given.get("schema", _SCHEMA)
+        options = dict(query)
+        schema = options.get("schema", _SCHEMA)
         if not _NAME.fullmatch(schema):
             msg = f"{schema!r} is not a valid schema name: use at most 50 lower-case letters, digits and _"
             raise SettingsError(msg, code=Code.SETTINGS_INVALID, remedy=_REMEDY)
         rest = urlencode([(key, value) for key, value in query if key != "schema"], safe="/")
-        return cls(urlunsplit(parts._replace(query=rest)), schema, given.get("application_name", "remit"))
+        return cls(urlunsplit(parts._replace(query=rest)), schema, options.get("application_name", "remit"))
 
     def __str__(self) -> str:
         """Without user, password and anything else that may be secret."""

@@ -135,12 +135,12 @@ class Lookups(Generic[Key, Found]):
 
     async def find(self, key: Key) -> Found:
         """Return what belongs to a key; read after this was called. Raises JournalError."""
-        found: asyncio.Future[Found] = asyncio.get_running_loop().create_future()
-        self._waiting.append((key, found))
+        future: asyncio.Future[Found] = asyncio.get_running_loop().create_future()
+        self._waiting.append((key, future))
         if self._asking < _AT_ONCE:
             self._asking += 1
             self._tasks.begin(self._answer(), name="remit:journal-lookups")
-        return await found
+        return await future
 
     async def _answer(self) -> None:
         try:

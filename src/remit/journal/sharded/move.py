@@ -147,5 +147,5 @@ async def _prove_stream(whole: _Whole, head: Head, proven: set[str]) -> None:
         raise ChainBrokenError(f"{head.stream}: the copy differs from the original", remedy="Empty it, and move again.")
     examined = await examine(head, end.pages(head), end.seals, whole, end.clock.now(), proven=proven)
     if examined.erased and not await whole.records(erasure_of(head.subject)):
-        why = f"{head.stream}: {examined.erased} values are gone, and no erasure of their subject is on record"
-        raise ChainBrokenError(why, code=Code.BLOB_MISSING, remedy=RESTORE)
+        reason = f"{head.stream}: {examined.erased} values are gone, and no erasure of their subject is on record"
+        raise ChainBrokenError(reason, code=Code.BLOB_MISSING, remedy=RESTORE)

@@ -91,8 +91,8 @@ class Identity(msgspec.Struct, frozen=True):
         """Return why a commit is not taken: something in it belongs on another shard, so this one was opened alone."""
         for append in commit.appends:
             if not self.holds(append.stream):
-                why = f"this is shard {self.number} of {self.count} of a journal, and {append.stream} is on another"
-                return JournalError(why, code=Code.SETTINGS_INVALID, remedy=_ORDER)
+                reason = f"this is shard {self.number} of {self.count} of a journal, and {append.stream} is on another"
+                return JournalError(reason, code=Code.SETTINGS_INVALID, remedy=_ORDER)
         return None
 
 
@@ -143,10 +143,10 @@ class Shard:
         try:
             return await work(self.store)
         except JournalError as error:
-            told = self.told(error)
-            if told is error:
+            failure = self.told(error)
+            if failure is error:
                 raise
-            raise told from error
+            raise failure from error
 
     def submit(self, commit: Commit) -> None:
         """Queue a commit; one that fails because the shard is down hears that."""
@@ -232,8 +232,8 @@ class Shard:
             folds = await self.store.folds(NAME, ())  # another process may have been faster
         identity = msgspec.json.decode(folds[0].data, type=Identity)
         if (identity.number, identity.count) != (self.number, self.count):
-            why = f"{self.url} is shard {identity.number} of {identity.count}, not {self.number} of {self.count}"
-            raise SettingsError(why, remedy=_ORDER)
+            reason = f"{self.url} is shard {identity.number} of {identity.count}, not {self.number} of {self.count}"
+            raise SettingsError(reason, remedy=_ORDER)
         if self.number and self.identity is None:
             with contextlib.suppress(JournalError):  # the first one may be down, and this one goes on without it
                 if identity.journal != await self._journal():

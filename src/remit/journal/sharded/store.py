@@ -152,9 +152,9 @@ class Scans:
         # Before the next position that one of them has not looked at.
         reached = min(to_global(page.position + 1, number, count) - 1 for number, page in enumerate(pages))
         placed = [*merge(*(_placed(page, number, count) for number, page in enumerate(pages)), key=_position)]
-        taken = [one for one in placed[:limit] if one.position <= reached]
+        taken = [row for row in placed[:limit] if row.position <= reached]
         position = taken[-1].position if len(taken) == limit else reached
-        events = tuple([one for one in taken if one.event.stream != STREAM])  # each shard has its own
+        events = tuple([row for row in taken if row.event.stream != STREAM])  # each shard has its own
         return Scanned(events, position, more=len(taken) < len(placed) or any(page.more for page in pages))
 
     async def ends(self, after: int, limit: int) -> Ends:
@@ -184,7 +184,7 @@ class Scans:
 
 
 def _placed(page: Scanned, number: int, count: int) -> list[Placed]:
-    return [Placed(to_global(one.position, number, count), one.event) for one in page.events]
+    return [Placed(to_global(event.position, number, count), event.event) for event in page.events]
 
 
 def _position(placed: Placed) -> int:
@@ -223,8 +223,8 @@ class Lists:
         count = self._shards.count
         if query.before is None:
             return dict.fromkeys(range(count), query)
-        if (kept := self._ends.get(_key(query, query.before))) is not None:
-            return kept
+        if (end := self._ends.get(_key(query, query.before))) is not None:
+            return end
         own, before = shard_of(query.before, count), query.before
         head = await self._shards.of(before).ask(lambda store: store.head(before))
         created_at = 0 if head is None else head.created_at
@@ -381,8 +381,8 @@ class ShardedStore:
             return JournalError("a sharded journal does not move as one", code=Code.RECORD_INVALID, remedy=_WHOLE)
         for stream in (*(append.stream for append in commit.appends), *commit.wakes):
             if shard_of(stream, self.shards.count) != shard.number:
-                why = f"one commit on two shards of the journal: {stream} is not on shard {shard.number}"
-                return JournalError(why, code=Code.RECORD_INVALID, remedy="Use one root, or commit them separately.")
+                reason = f"one commit on two shards of the journal: {stream} is not on shard {shard.number}"
+                return JournalError(reason, code=Code.RECORD_INVALID, remedy="Use one root, or commit them separately.")
         return None
 
     async def _erase(self, commit: Commit) -> None:
@@ -550,8 +550,8 @@ class ShardedStore:
 
 def _row(shard: Shard, size: Size | None) -> ShardRow:
     if size is None or shard.failure is not None:
-        why = shard.failure.message if shard.failure is not None else ""
-        return ShardRow(number=shard.number, place=shard.url, state="down", why=why)
+        reason = shard.failure.message if shard.failure is not None else ""
+        return ShardRow(number=shard.number, place=shard.url, state="down", why=reason)
     return ShardRow(number=shard.number, place=shard.url, state="up", streams=size.streams, bytes=size.bytes)
 
 

@@ -96,13 +96,13 @@ def copy_file(source: apsw.Connection, target: str, now: int) -> None:
     except OSError as error:
         if error.errno in FULL:
             raise _no_room(target) from error
-        why = f"{Path(target).parent}: {error.strerror}"
-        raise UsageError(why, remedy="Name a file in a folder that exists and can be written to.") from error
+        reason = f"{Path(target).parent}: {error.strerror}"
+        raise UsageError(reason, remedy="Name a file in a folder that exists and can be written to.") from error
 
 
 def _no_room(target: str) -> StateError:
-    why = f"{target}: the disk is full; the journal has nothing to do with it"
-    return StateError(why, code=Code.DISK_FULL, remedy="Free space there, or name a file on another disk.")
+    reason = f"{target}: the disk is full; the journal has nothing to do with it"
+    return StateError(reason, code=Code.DISK_FULL, remedy="Free space there, or name a file on another disk.")
 
 
 def in_use(path: str) -> bool:
@@ -315,8 +315,8 @@ class Look:
 
     def _stamp(self) -> Stamp:
         """Size, time and number of the file and of its log."""
-        found = (self._beside(ending) for ending in ("", "-wal"))
-        states = (path.stat() for path in found if path.exists())
+        paths = (self._beside(ending) for ending in ("", "-wal"))
+        states = (path.stat() for path in paths if path.exists())
         return tuple((state.st_size, state.st_mtime_ns, state.st_ino) for state in states)
 
     def _beside(self, ending: str) -> Path:

@@ -288,7 +288,7 @@ def heads(db: apsw.Connection, query: HeadQuery) -> list[Head]:
         # The index on states has the newest of each at hand, and of several states none.
         each = [_where(query, (state,), labeled) for state in dict.fromkeys(query.states)]
         newest = " UNION ALL ".join(_NEWEST.format(where=where) for where, _ in each)
-        values = [value for _, given in each for value in (*given, query.limit)]
+        values = [value for _, parameters in each for value in (*parameters, query.limit)]
         sql = f"{HEADS} WHERE id IN ({newest}) ORDER BY id DESC LIMIT ?"
     return [to_head(row) for row in db.execute(sql, (*values, query.limit))]
 
@@ -431,7 +431,7 @@ def keep_folds(db: apsw.Connection, kept: Sequence[Fold], before: int) -> bool:
     if (db.execute("SELECT position FROM folds WHERE name = ?", (kept[0].name,)).get or 0) != before:
         return False
     db.executemany(
-        "INSERT OR REPLACE INTO folds VALUES (?, ?, ?)", [(one.name, one.position, one.data) for one in kept]
+        "INSERT OR REPLACE INTO folds VALUES (?, ?, ?)", [(fold.name, fold.position, fold.data) for fold in kept]
     )
     return True
 

@@ -112,25 +112,25 @@ class AnthropicMessages:
         return AnthropicReducer(ask.id, producer)
 
     def fault(self, failure: Failure) -> ModelFault:
-        found = json_body(failure.body)
-        error = obj(found.get("error"))
+        body = json_body(failure.body)
+        error = obj(body.get("error"))
         kind = _kind(error) or by_status(failure.status)
         return kind(
             text(error.get("message")) or f"HTTP {failure.status} without an explanation",
             after_s=retry_after(failure.headers, failure.now),
             status=failure.status,
-            request_id=failure.headers.get("request-id", "") or text(found.get("request_id")),
+            request_id=failure.headers.get("request-id", "") or text(body.get("request_id")),
         )
 
 
 def _form(schema: Any) -> Any:
     """The form of an answer as the wire takes it: objects closed, and no bounds, which are checked here anyway."""
     if isinstance(schema, list):
-        return [_form(one) for one in schema]
+        return [_form(entry) for entry in schema]
     if not isinstance(schema, dict):
         return schema
     form = {
-        word: {name: _form(one) for name, one in value.items()}
+        word: {name: _form(entry) for name, entry in value.items()}
         if word in {"properties", "$defs"} and isinstance(value, dict)
         else _form(value)
         if word in {"items", "anyOf", "allOf"}
@@ -150,10 +150,10 @@ def _kind(error: dict[str, Any]) -> type[ModelFault] | None:
 
 def _choice(choice: str, parallel: bool | None) -> dict[str, Any]:
     names = {"auto": "auto", "none": "none", "required": "any"}
-    found: dict[str, Any] = {"type": names[choice]} if choice in names else {"type": "tool", "name": choice}
+    wire_choice: dict[str, Any] = {"type": names[choice]} if choice in names else {"type": "tool", "name": choice}
     if parallel is not None and choice != "none":
-        found["disable_parallel_tool_use"] = not parallel
-    return found
+        wire_choice["disable_parallel_tool_use"] = not parallel
+    return wire_choice
 
 
 def _turns(messages: list[Message], ids: Mapping[str, str], producer: str) -> list[dict[str, Any]]:
@@ -208,7 +208,7 @@ class _Block:
 
     def whole(self) -> dict[str, Any]:
         """The block with all its deltas, as its producer wants it back."""
-        return self.start | {name: text(self.start.get(name)) + "".join(found) for name, found in self.texts.items()}
+        return self.start | {name: text(self.start.get(name)) + "".join(pieces) for name, pieces in self.texts.items()}
 
 
 class AnthropicReducer:
@@ -224,28 +224,28 @@ class AnthropicReducer:
         self._stop = ""
 
     def feed(self, data: bytes, watch: Watch) -> None:
-        found = event(data)
-        index = place(found.get("index"))
-        match text(found.get("type")):
+        message = event(data)
+        index = place(message.get("index"))
+        match text(message.get("type")):
             case "message_start":
-                self._message = obj(found.get("message"))
+                self._message = obj(message.get("message"))
                 self._usage = obj(self._message.get("usage"))
             case "content_block_start" if index is not None:
-                self._blocks[index] = _Block(part(found.get("content_block"), "a block"))
+                self._blocks[index] = _Block(part(message.get("content_block"), "a block"))
             case "content_block_delta" if index in self._blocks:
-                _take(self._blocks[index], part(found.get("delta"), "a delta"), watch)
+                _take(self._blocks[index], part(message.get("delta"), "a delta"), watch)
             case "content_block_stop" if index in self._blocks:
                 self._blocks[index].closed = True
             case "message_delta":
-                self._stop = said(obj(found.get("delta")).get("stop_reason"), "a reason to stop") or self._stop
-                newer = {name: value for name, value in obj(found.get("usage")).items() if value is not None}
+                self._stop = said(obj(message.get("delta")).get("stop_reason"), "a reason to stop") or self._stop
+                newer = {name: value for name, value in obj(message.get("usage")).items() if value is not None}
                 self._usage = self._usage | newer  # cumulative
             case "message_stop":
                 self.done = True
             case "error":
-                error = obj(found.get("error"))
+                error = obj(message.get("error"))
                 kind = _kind(error) or Server
-                raise kind(text(error.get("message")), request_id=text(found.get("request_id")))
+                raise kind(text(error.get("message")), request_id=text(message.get("request_id")))
             case _:
                 pass
 
@@ -294,9 +294,9 @@ def _block(found: _Block, call_id: str) -> Block:
         case "text":
             return Text(said(found.whole().get("text"), "content"))
         case "tool_use":
-            given = json_text(whole) if (whole := part(start.get("input"), "arguments")) else ""
+            arguments_text = json_text(whole) if (whole := part(start.get("input"), "arguments")) else ""
             name = said(start.get("name"), "the name of a tool")
-            return ToolCall(call_id, name, "".join(found.json) or given, text(start.get("id")))
+            return ToolCall(call_id, name, "".join(found.json) or arguments_text, text(start.get("id")))
         case _:
             whole = found.whole()
             if found.json:  # a call that the provider executes itself

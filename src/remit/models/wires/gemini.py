@@ -136,9 +136,11 @@ def _fault(error: dict[str, Any], status: int) -> ModelFault:
     message = text(error.get("message")) or f"HTTP {status} without an explanation"
     after_s: float | None = None
     for detail in objs(error.get("details")):
-        if found := _DELAY.fullmatch(text(detail.get("retryDelay"))):
-            after_s = float(found[1])
-        if kind is Busy and any(_DAILY in text(one.get("quotaId")) for one in objs(detail.get("violations"))):
+        if match := _DELAY.fullmatch(text(detail.get("retryDelay"))):
+            after_s = float(match[1])
+        if kind is Busy and any(
+            _DAILY in text(violation.get("quotaId")) for violation in objs(detail.get("violations"))
+        ):
             kind = Quota
     if kind is Rejected and _TOO_LONG in message:
         kind = ContextFull
@@ -202,16 +204,16 @@ class GeminiReducer:
         self._usage: dict[str, Any] | None = None
 
     def feed(self, data: bytes, watch: Watch) -> None:
-        found = event(data)
-        if found.get("error"):
-            raise _fault(obj(found["error"]), 500)
-        self._model = text(found.get("modelVersion")) or self._model
-        self._id = text(found.get("responseId")) or self._id
-        self._usage = obj(found.get("usageMetadata")) or self._usage
-        self._blocked = text(obj(found.get("promptFeedback")).get("blockReason")) or self._blocked
-        for candidate in parts(found.get("candidates"), "candidates")[:1]:
-            for one in parts(part(candidate.get("content"), "content").get("parts"), "parts"):
-                self._take(one, watch)
+        message = event(data)
+        if message.get("error"):
+            raise _fault(obj(message["error"]), 500)
+        self._model = text(message.get("modelVersion")) or self._model
+        self._id = text(message.get("responseId")) or self._id
+        self._usage = obj(message.get("usageMetadata")) or self._usage
+        self._blocked = text(obj(message.get("promptFeedback")).get("blockReason")) or self._blocked
+        for candidate in parts(message.get("candidates"), "candidates")[:1]:
+            for content_part in parts(part(candidate.get("content"), "content").get("parts"), "parts"):
+                self._take(content_part, watch)
             self._finish = said(candidate.get("finishReason"), "a reason to finish") or self._finish
 
     def reply(self) -> Reply:

@@ -99,8 +99,10 @@ def _choice(choice: str) -> Any:
 
 def _items(message: Message, ids: Mapping[str, str]) -> list[dict[str, Any]]:
     if message.role == "tool":
-        found = [block for block in message.blocks if isinstance(block, ToolResult)]
-        return [{"role": "tool", "tool_call_id": ids.get(one.id, one.id), "content": one.text} for one in found]
+        blocks = [block for block in message.blocks if isinstance(block, ToolResult)]
+        return [
+            {"role": "tool", "tool_call_id": ids.get(result.id, result.id), "content": result.text} for result in blocks
+        ]
     item: dict[str, Any] = {"role": message.role, "content": message.text}
     if message.role == "assistant":
         refusal = "".join(block.text for block in message.blocks if isinstance(block, Refusal))
@@ -248,16 +250,16 @@ class ChatReducer:
         """The call a fragment belongs to: a changed id begins another one, as does a name if there is no index."""
         index, wire_id = place(fragment.get("index")), text(fragment.get("id"))
         if index is None:
-            found = self._calls[-1] if self._calls else None
-            begins = bool(name) and not (found is not None and wire_id and wire_id == found.id)
+            call = self._calls[-1] if self._calls else None
+            begins = bool(name) and not (call is not None and wire_id and wire_id == call.id)
         else:
-            found, begins = self._by_index.get(index), False
-        if found is None or begins or (wire_id and found.id and wire_id != found.id):
-            found = _Call()
-            self._calls.append(found)
+            call, begins = self._by_index.get(index), False
+        if call is None or begins or (wire_id and call.id and wire_id != call.id):
+            call = _Call()
+            self._calls.append(call)
         if index is not None:
-            self._by_index[index] = found
-        return found
+            self._by_index[index] = call
+        return call
 
 
 def _content(value: Any) -> str:

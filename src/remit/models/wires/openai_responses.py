@@ -115,24 +115,24 @@ class ResponsesReducer:
     def feed(self, data: bytes, watch: Watch) -> None:
         if data == b"[DONE]":  # some servers of other makes say it
             return
-        found = event(data)
-        index = place(found.get("output_index"))
-        match text(found.get("type")):
+        message = event(data)
+        index = place(message.get("output_index"))
+        match text(message.get("type")):
             case "response.output_text.delta" | "response.refusal.delta":
-                watch(Delta("text", text(found.get("delta"))))
+                watch(Delta("text", text(message.get("delta"))))
             case "response.reasoning_summary_text.delta" | "response.reasoning_text.delta":
-                watch(Delta("reasoning", text(found.get("delta"))))
+                watch(Delta("reasoning", text(message.get("delta"))))
             case "response.function_call_arguments.delta" if index is not None:
-                self._pieces.setdefault(index, []).append(text(found.get("delta")))
-                watch(Delta("call", text(found.get("delta"))))
+                self._pieces.setdefault(index, []).append(text(message.get("delta")))
+                watch(Delta("call", text(message.get("delta"))))
             case "response.output_item.done" if index is not None:
-                self._items[index] = part(found.get("item"), "an item")
+                self._items[index] = part(message.get("item"), "an item")
             case "response.completed" | "response.incomplete":
-                self._response, self.done = obj(found.get("response")), True
+                self._response, self.done = obj(message.get("response")), True
             case "response.failed":
-                raise openai.stream_fault(obj(obj(found.get("response")).get("error")))
+                raise openai.stream_fault(obj(obj(message.get("response")).get("error")))
             case "error":
-                raise openai.stream_fault(obj(found.get("error")) or found)
+                raise openai.stream_fault(obj(message.get("error")) or message)
             case _:
                 pass
 
@@ -162,7 +162,7 @@ class ResponsesReducer:
         for item in items:
             match text(item.get("type")):
                 case "message":
-                    blocks += [_part(one) for one in parts(item.get("content"), "content")]
+                    blocks += [_part(content_part) for content_part in parts(item.get("content"), "content")]
                 case "function_call":
                     number = sum(isinstance(block, ToolCall) for block in blocks)
                     name, arguments = said(item.get("name"), "the name of a tool"), written(item.get("arguments"))

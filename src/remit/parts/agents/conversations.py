@@ -58,19 +58,19 @@ class Conversations:
 
         Raises NotFoundError.
         """
-        found = await self._found(job)
-        said = await found.said(self._journal) or await found.given(self._journal)
-        return [*said, *(user(text) for text in await found.unheard(self._journal))]
+        conversation = await self._found(job)
+        said = await conversation.said(self._journal) or await conversation.given(self._journal)
+        return [*said, *(user(text) for text in await conversation.unheard(self._journal))]
 
     async def of_step(self, job: str, step: str) -> list[Message]:
         """Return what one step asked a model, and the answer if it has come. Raises NotFoundError (STEP_NOT_FOUND)."""
-        found = await self._found(job)
-        record = found.history.models.get(step)
+        conversation = await self._found(job)
+        record = conversation.history.models.get(step)
         if record is None:
-            why = f"{job} asks no model at step {step!r:.80}"
-            raise NotFoundError(why, code=Code.STEP_NOT_FOUND, remedy=f"`remit show {job}` lists its steps.")
+            reason = f"{job} asks no model at step {step!r:.80}"
+            raise NotFoundError(reason, code=Code.STEP_NOT_FOUND, remedy=f"`remit show {job}` lists its steps.")
         answer = await answer_of(self._journal, record)
-        return [*await prompt_of(self._journal, found.events, step), *(() if answer is None else (answer,))]
+        return [*await prompt_of(self._journal, conversation.events, step), *(() if answer is None else (answer,))]
 
     @operation(
         "conversations.view",
@@ -101,33 +101,36 @@ class Conversations:
         if not text.strip() or len(text) > _MAX_TEXT:
             raise UsageError(f"say something, in at most {_MAX_TEXT} characters")
         head = await head_of(self._journal, job)
-        found = await self._found(job)
-        created = found.created
+        conversation = await self._found(job)
+        created = conversation.created
         if created is None or created.name not in CONVERSATIONS:
-            why = f"{job} is not a conversation: it runs {created.name if created else 'nothing'}"
+            reason = f"{job} is not a conversation: it runs {created.name if created else 'nothing'}"
             raise StateError(
-                why, code=Code.JOB_NOT_CONVERSATION, remedy=f"`remit jobs --recipe {AGENT}` lists conversations."
+                reason, code=Code.JOB_NOT_CONVERSATION, remedy=f"`remit jobs --recipe {AGENT}` lists conversations."
             )
         options = options or Options()
         if head.state not in ENDED or await self._was_said(job, key):
             if options.untrusted and not created.input_untrusted:
-                why, remedy = f"{job} is at work, and takes what it is told for a person's", "Say it once it has ended."
-                raise UsageError(why, remedy=remedy)
+                reason, remedy = (
+                    f"{job} is at work, and takes what it is told for a person's",
+                    "Say it once it has ended.",
+                )
+                raise UsageError(reason, remedy=remedy)
             if options.skills and {*options.skills} != {*_taken_up(created)}:
-                why = f"{job} is at work under {', '.join(_taken_up(created)) or 'no skills'}, and keeps to that"
-                raise UsageError(why, remedy="Name no skills, or say it once it has ended.")
+                reason = f"{job} is at work under {', '.join(_taken_up(created)) or 'no skills'}, and keeps to that"
+                raise UsageError(reason, remedy="Name no skills, or say it once it has ended.")
             try:
                 await self._jobs.signal(job, CHAT, text, by=options.principal, key=key)
             except StateError as error:
                 if error.code is not Code.JOB_FINISHED:
                     raise
-                found = await self._found(job)  # it has ended meanwhile
+                conversation = await self._found(job)  # it has ended meanwhile
             else:
                 return job
-        given = await self._continued(found, text)
+        inputs = await self._continued(conversation, text)
         labels = {**options.labels, CONTINUES: job}
         options = msgspec.structs.replace(options, subject=options.subject or head.subject, labels=labels)
-        return await self._jobs.start_named(AGENT, given, _within(created, options, text))
+        return await self._jobs.start_named(AGENT, inputs, _within(created, options, text))
 
     async def _was_said(self, job: str, key: str) -> bool:
         """Return whether the job was sent this before it ended."""
@@ -138,16 +141,16 @@ class Conversations:
 
     async def _continued(self, found: _Found, text: str) -> dict[str, Any]:
         """The input of a job that continues a conversation."""
-        given = await found.input(self._journal)
-        kept = {name: value for name, value in given.items() if name not in _OWN}
+        inputs = await found.input(self._journal)
+        inputs_kept = {name: value for name, value in inputs.items() if name not in _OWN}
         earlier = await referring(found.job, found.events, self._journal)
         if earlier is not None:
-            kept["earlier"] = msgspec.to_builtins(earlier)
+            inputs_kept["earlier"] = msgspec.to_builtins(earlier)
         else:  # nothing was asked yet
-            kept |= {name: given[name] for name in _OWN if given.get(name)}
-        unheard = [given["task"]] if earlier is None and given.get("task") else []
+            inputs_kept |= {name: inputs[name] for name in _OWN if inputs.get(name)}
+        unheard = [inputs["task"]] if earlier is None and inputs.get("task") else []
         unheard += await found.unheard(self._journal)
-        return {**kept, "task": "\n\n".join([*unheard, text])}
+        return {**inputs_kept, "task": "\n\n".join([*unheard, text])}
 
     async def _found(self, job: str) -> _Found:
         await head_of(self._journal, job)
@@ -175,25 +178,25 @@ class _Found:
     async def input(self, journal: Journal) -> dict[str, Any]:
         """Return what the job was given. Raises StateError if it was erased."""
         created = self.history.created
-        given = await value_of(journal, created.input, created.input_blob) if created else None
-        if given is ERASED or not isinstance(given, dict):
-            why = f"what {self.job} was given is erased"
-            raise StateError(why, code=Code.PAYLOAD_ERASED, remedy="Start a new conversation.")
-        return given
+        value = await value_of(journal, created.input, created.input_blob) if created else None
+        if value is ERASED or not isinstance(value, dict):
+            reason = f"what {self.job} was given is erased"
+            raise StateError(reason, code=Code.PAYLOAD_ERASED, remedy="Start a new conversation.")
+        return value
 
     async def given(self, journal: Journal) -> list[Message]:
         """The conversation that the job was given, if it is an agent's."""
         if self.created is None or self.created.name not in {AGENT, IMPORTED}:
             return []
-        given = await self.input(journal)
-        earlier = given.get("earlier") or ()
+        inputs = await self.input(journal)
+        earlier = inputs.get("earlier") or ()
         if isinstance(earlier, dict):
             named = msgspec.convert(earlier, Earlier)
             before = [*(await recall(journal, named)).thread.messages(), *named.more]
         else:
-            before = [msgspec.convert(one, Message) for one in earlier]
-        before = before or from_openai(given.get("messages") or [])
-        return [*before, user(given["task"])] if given.get("task") else before
+            before = [msgspec.convert(message, Message) for message in earlier]
+        before = before or from_openai(inputs.get("messages") or [])
+        return [*before, user(inputs["task"])] if inputs.get("task") else before
 
     async def unheard(self, journal: Journal) -> list[str]:
         """Return what was said to the agent and asked of no model."""
@@ -207,8 +210,8 @@ class _Found:
         inbox = Inbox(journal, self.job)
         await inbox.refresh()
         waiting = [message for seq, message in inbox.messages if _is_said(message) and seq not in self.history.consumed]
-        found: list[Any] = [*heard, *waiting]
-        return [text_of(await value_of(journal, one.payload, one.payload_blob)) for one in found]
+        signals: list[Any] = [*heard, *waiting]
+        return [text_of(await value_of(journal, signal.payload, signal.payload_blob)) for signal in signals]
 
 
 _HEARING: Final = frozenset({CommandStarted.KIND, WaitCompleted.KIND})
@@ -245,8 +248,8 @@ def _skills(created: JobCreated, options: Options) -> tuple[str, ...]:
     before = _taken_up(created)
     more = [name for name in options.skills if before and name not in before]
     if more:
-        why = f"the conversation is under the skills {', '.join(before)}, and cannot come under {more[0]}"
-        raise UsageError(why, remedy="Name some of these or none, or start a new conversation.")
+        reason = f"the conversation is under the skills {', '.join(before)}, and cannot come under {more[0]}"
+        raise UsageError(reason, remedy="Name some of these or none, or start a new conversation.")
     return options.skills or before
 
 
@@ -256,8 +259,8 @@ def _taken_up(created: JobCreated) -> tuple[str, ...]:
 
 def _both(one: list[str], other: tuple[str, ...]) -> list[str]:
     """Patterns of what two lists of patterns both cover, as far as their text shows it."""
-    found = [*(tool for tool in one if within(tool, other)), *(tool for tool in other if within(tool, one))]
-    return list(dict.fromkeys(found))
+    tools = [*(tool for tool in one if within(tool, other)), *(tool for tool in other if within(tool, one))]
+    return list(dict.fromkeys(tools))
 
 
 def conversations_of(service: Service) -> Conversations:

@@ -77,11 +77,11 @@ class Helpers:
             schema = hints.read(recipe.function, leading=1).input_schema
         except SchemaError:  # as with recipes that clients may start: what has no schema is not offered
             return
-        told = " ".join((recipe.function.__doc__ or "").partition("\n\n")[0].split())
+        about = " ".join((recipe.function.__doc__ or "").partition("\n\n")[0].split())
         tool = RUN + recipe.name.replace(".", "__")
         self._recipes[tool] = recipe
         self.specs.append(
-            ToolSpec(name=tool, description=told or f"Runs the recipe {recipe.name}.", schema=schema or {})
+            ToolSpec(name=tool, description=about or f"Runs the recipe {recipe.name}.", schema=schema or {})
         )
 
     def has(self, tool: str) -> bool:
@@ -150,8 +150,8 @@ def admit(given: Mapping[str, Any]) -> None:
     """Refuse a budget in tokens that covers no answer. Raise UsageError (INVALID_BUDGET)."""
     tokens, most = given.get("tokens"), given.get("max_output_tokens") or OUTPUT
     if tokens is not None and tokens <= most:
-        why = f"a budget of {tokens} tokens covers no answer of a model, for which {most} are reserved"
-        raise UsageError(why, code=Code.INVALID_BUDGET, remedy=f"Give more: {most}, and what the question takes.")
+        reason = f"a budget of {tokens} tokens covers no answer of a model, for which {most} are reserved"
+        raise UsageError(reason, code=Code.INVALID_BUDGET, remedy=f"Give more: {most}, and what the question takes.")
 
 
 _CUTS: Final = 2
@@ -255,8 +255,8 @@ class Agent:
     async def _listen(self) -> bool:
         """Take in what people said to the agent meanwhile (`remit chat`); whether anyone did."""
         before = self._heard
-        while (said := await self._run.poll_signal(CHAT, key=f"chat-{self._polled}")) is not None:
-            self.thread = self.thread.add(user(text_of(said)))
+        while (message := await self._run.poll_signal(CHAT, key=f"chat-{self._polled}")) is not None:
+            self.thread = self.thread.add(user(text_of(message)))
             self._heard += 1
             self._polled += 1
         self._polled += 1
@@ -327,13 +327,13 @@ class Agent:
             self._run.progress("older results were left out to make room")
             if shorter.size <= wanted:
                 return True
-        found = to_summarise(self.thread)
-        if found is None:
+        threads = to_summarise(self.thread)
+        if threads is None:
             return False
-        question, kept = found
+        question, question_kept = threads
         answer = await self._run.model(question, model=self._goal.model, budget=self._goal.budget)
         self._count(answer)
-        self._replace(summarised(self.thread, kept, answer.text))
+        self._replace(summarised(self.thread, question_kept, answer.text))
         self._shortened += 1
         self._run.progress("older turns were summarised to make room")
         return True
@@ -348,15 +348,26 @@ class Agent:
     async def _carry_out(self, calls: tuple[ToolCall, ...]) -> None:
         """Make the calls of one answer at once; one that waits for a person holds up none of the others."""
         self._calls += len(calls)
-        asked = [self._checked(call) for call in calls]
-        recorded = any(one.barred for one in asked) and await self._run.patched(RECORDED)
-        passed = [one.args is not None and (one.barred is None or recorded) for one in asked]
-        made = [self._made(call, one) for call, one, passes in zip(calls, asked, passed, strict=True) if passes]
+        checked = [self._checked(call) for call in calls]
+        recorded = any(checked_call.barred for checked_call in checked) and await self._run.patched(RECORDED)
+        passed = [
+            checked_call.args is not None and (checked_call.barred is None or recorded) for checked_call in checked
+        ]
+        made = [
+            self._made(call, checked_call)
+            for call, checked_call, passes in zip(calls, checked, passed, strict=True)
+            if passes
+        ]
         outcomes = iter(await self._run.gather(*made))
-        for name, given in self._taken:
-            self._skills.take(name, given)
+        for name, skill in self._taken:
+            self._skills.take(name, skill)
         self._taken.clear()
-        self._give([next(outcomes) if passes else one.result for one, passes in zip(asked, passed, strict=True)])
+        self._give(
+            [
+                next(outcomes) if passes else checked_call.result
+                for checked_call, passes in zip(checked, passed, strict=True)
+            ]
+        )
         if self._due:
             self._due = False
             await self._shorten()
@@ -409,7 +420,7 @@ class Agent:
     async def _made(self, call: ToolCall, asked: Asked) -> ToolResult:
         """Call a tool, or have a call recorded that is refused; whatever its outcome, it becomes a result."""
         name, args = call.name.replace("__", "."), asked.args or {}
-        told = Conversation(
+        conversation = Conversation(
             call=call.id,
             threads=(*self._before, self.thread),
             answers=self._answers,
@@ -418,17 +429,17 @@ class Agent:
             outer=asking.get(),
         )
         if asked.barred is not None:
-            await self._run.attempt(name, args, conversation=told, barred=asked.barred)
+            await self._run.attempt(name, args, conversation=conversation, barred=asked.barred)
             return asked.result
         if self._skills.has(call.name) and (skill := self._skills.arguments(call.name, args)) is not None:
-            told = msgspec.structs.replace(told, vouched=skill[1])
-            outcome = await self._run.attempt(name, skill[0], conversation=told)
+            conversation = msgspec.structs.replace(conversation, vouched=skill[1])
+            outcome = await self._run.attempt(name, skill[0], conversation=conversation)
             if outcome.ok:
                 self._taken.append((call.name, skill[0]))
         elif self._helpers.has(call.name):
-            outcome = await self._helpers.run(call.name, args, told)
+            outcome = await self._helpers.run(call.name, args, conversation)
         else:
-            outcome = await self._run.attempt(name, args, conversation=told)
+            outcome = await self._run.attempt(name, args, conversation=conversation)
         text = self._results.keep(call.id, outcome.value) if outcome.ok else failure(outcome)
         self._repeats.note(name, call.arguments, text, changes=outcome.ok or outcome.effect.known == "committed")
         return ToolResult(call.id, call.name, text, failed=not outcome.ok)

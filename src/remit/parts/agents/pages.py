@@ -157,7 +157,7 @@ async def _agent(asked: PageRequest, *, everything: bool = False, wrong: str = "
         if error.code is not Code.PAYLOAD_ERASED:
             raise
         messages, wrong = [], error.message
-    said = _conversation(messages)
+    conversation = _conversation(messages)
     return Agent(
         title=f"{row.name or 'job'} {job[-6:]}",
         status=status,
@@ -165,8 +165,8 @@ async def _agent(asked: PageRequest, *, everything: bool = False, wrong: str = "
         standing=standing(row, asked.now),
         principal=(await service.streams.narrative(job)).principal,
         created_at=row.created_at,
-        said=said if everything else said[-_NEWEST:],
-        messages=len(said),
+        said=conversation if everything else conversation[-_NEWEST:],
+        messages=len(conversation),
         speech=tuple(text[-INLINE:] for text in service.streams.speech(job).values()),
         usage=tuple(await service.usage.of(job)),
         questions=tuple(await service.confirmations.pending(job)),

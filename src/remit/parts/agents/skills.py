@@ -99,7 +99,7 @@ class AgentSkills:
         if (
             not isinstance(names, list)
             or not names
-            or not all(isinstance(one, str) and one in offered for one in names)
+            or not all(isinstance(name, str) and name in offered for name in names)
         ):
             return None
         return {"names": names}, False
@@ -121,8 +121,8 @@ async def taken_up(run: Run, names: Sequence[str]) -> AgentSkills:
         return AgentSkills(pins_of(run.created))
     outcome = await run.attempt(ACTIVATE, {"names": list(dict.fromkeys(names))})
     if outcome.code is Code.UNKNOWN_TOOL:
-        why, remedy = f"no skills are known here, nor {names[0]}", "Say something in [skills] of remit.toml."
-        raise RunError(why, code=Code.SKILL_NOT_FOUND, remedy=remedy)
+        reason, remedy = f"no skills are known here, nor {names[0]}", "Say something in [skills] of remit.toml."
+        raise RunError(reason, code=Code.SKILL_NOT_FOUND, remedy=remedy)
     if not outcome.ok:
         raise CallError(outcome, ACTIVATE, "")
     return AgentSkills(msgspec.convert(outcome.value["skills"], list[SkillPin]))

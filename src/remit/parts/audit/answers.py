@@ -211,5 +211,5 @@ async def _context(journal: Journal, event: Event) -> Context:
     if event.kind != k.ConfirmationDecided.KIND or f"/{CONFIRMATION}/" not in event.stream:
         return Context()
     first = await journal.page(event.stream, 0, 1)
-    asked = k.decode(first[0].kind, first[0].data) if first else None
-    return Context(question=asked if isinstance(asked, k.ConfirmationRequested) else None)
+    payload = k.decode(first[0].kind, first[0].data) if first else None
+    return Context(question=payload if isinstance(payload, k.ConfirmationRequested) else None)

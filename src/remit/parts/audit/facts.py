@@ -152,9 +152,9 @@ class State(msgspec.Struct, array_like=True):
 
     def forget(self, before: int) -> None:
         """Leave out what began before a position and will not go on; calls that may have an effect stay."""
-        self.calls = {name: one for name, one in self.calls.items() if one.has_effect or one.position >= before}
-        self.questions = {name: one for name, one in self.questions.items() if one.position >= before}
-        self.copies = {name: one for name, one in self.copies.items() if one[1] >= before}
+        self.calls = {name: call for name, call in self.calls.items() if call.has_effect or call.position >= before}
+        self.questions = {name: call for name, call in self.questions.items() if call.position >= before}
+        self.copies = {name: call for name, call in self.copies.items() if call[1] >= before}
 
 
 class Counts(msgspec.Struct):
@@ -256,7 +256,7 @@ class Facts:
         key = _key(name, payload.provider_id, payload.tool_version, schema, level, payload.side_effect, principal)
         if payload.attempt > 1:  # the outcome of the earlier one was found out, or decided
             earlier = (event.stream, payload.step)
-            for known in [name for name, one in self.state.calls.items() if (one.stream, one.step) == earlier]:
+            for known in [name for name, call in self.state.calls.items() if (call.stream, call.step) == earlier]:
                 del self.state.calls[known]
         self.state.calls[payload.invocation_id] = OpenCall(
             position, event.at, event.stream, payload.step, key, name, principal, payload.side_effect != "read"
@@ -285,9 +285,11 @@ class Facts:
         self.state.questions[payload.invocation_id] = OpenQuestion(position, payload.name, payload.principal)
 
     def _answer(self, position: int, event: Event, payload: k.CommandCommitted, counts: Counts) -> None:
-        asked = self.state.questions.pop(payload.invocation_id, None)
+        question = self.state.questions.pop(payload.invocation_id, None)
         answered = f"{payload.llm_provider}/{payload.llm_model}" if payload.outcome == "success" else ""
-        name, principal = (asked.name, asked.principal) if asked is not None else (answered.replace("/", ":", 1), "")
+        name, principal = (
+            (question.name, question.principal) if question is not None else (answered.replace("/", ":", 1), "")
+        )
         key = _key(name, answered, principal)
         model = counts.models.get(key)
         if model is None:
@@ -470,8 +472,8 @@ def told(act: Act, event: Event, context: Context = _NOTHING) -> Entry:
 
 
 def _said(payload: Any) -> dict[str, Any]:
-    said = ((name, getattr(payload, field, None)) for name, field in _FIELDS.items())
-    return {name: value for name, value in said if value is not None and value != ""}
+    pairs = ((name, getattr(payload, field, None)) for name, field in _FIELDS.items())
+    return {name: value for name, value in pairs if value is not None and value != ""}
 
 
 def _asked(question: k.ConfirmationRequested | None) -> dict[str, Any]:

@@ -123,7 +123,7 @@ class _Reading:
                 await self._go_on(fold.data)
         fresh: list[Placed] = []
         async for page in every_page(self._journal, self._indexed, (), _PAGE):
-            fresh += [one for one in page.events if self._most is None or one.position <= self._most]
+            fresh += [event for event in page.events if self._most is None or event.position <= self._most]
             if len(fresh) >= STRETCH:
                 self._fold(fresh)
                 fresh = []
@@ -156,14 +156,14 @@ class _Reading:
     async def _go_on(self, data: bytes) -> None:
         """Go on from what is kept, if it belongs to this journal."""
         try:
-            kept = msgspec.json.decode(data, type=_List)
-            state = msgspec.json.decode(kept.state, type=State)
+            list_read = msgspec.json.decode(data, type=_List)
+            state = msgspec.json.decode(list_read.state, type=State)
         except msgspec.DecodeError:
             return
-        position, *identity = kept.last
-        event = await event_at(self._journal, position) if kept.version == _VERSION else None
+        position, *identity = list_read.last
+        event = await event_at(self._journal, position) if list_read.version == _VERSION else None
         if event is not None and [event.stream, event.seq, event.hash.hex()] == identity:
-            self._rows, self._state, self._last, self._indexed = kept.stretches, state, kept.last, position
+            self._rows, self._state, self._last, self._indexed = list_read.stretches, state, list_read.last, position
 
     def _fold(self, fresh: list[Placed]) -> None:
         before, facts = msgspec.json.encode(self._state), Facts(self._state)
@@ -181,9 +181,9 @@ class _Reading:
         if not self._made:
             return True
         state = msgspec.Raw(msgspec.json.encode(self._state))
-        kept = _List(_VERSION, self._rows, state, self._last)
+        list_written = _List(_VERSION, self._rows, state, self._last)
         position = self._last[0]
-        folds = [Fold(NAME, position, msgspec.json.encode(kept))]
+        folds = [Fold(NAME, position, msgspec.json.encode(list_written))]
         folds += [
             Fold(f"{NAME}/{after}", position, msgspec.json.encode(stretch)) for after, stretch in self._made.items()
         ]

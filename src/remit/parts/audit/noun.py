@@ -102,7 +102,7 @@ class Audit:
             job=job, tool=tool, model=model, principal=principal, since=since, until=until, what=what,
             before=before, limit=limit,
         )  # fmt: skip
-        found = await answer(self._journal, question, again=again)
+        answer_found = await answer(self._journal, question, again=again)
         changes: dict[str, Any] = {}
         if today:
             report = await self._service.drift.report(job)
@@ -111,7 +111,7 @@ class Audit:
         if against:
             other = await self._service.jobs.find(against)
             changes["against"] = msgspec.to_builtins(await self._service.forks.diff(job, other))
-        return msgspec.structs.replace(found, **changes)
+        return msgspec.structs.replace(answer_found, **changes)
 
     @operation(
         "audit.report",
@@ -139,7 +139,10 @@ class Audit:
 
     def _rules(self) -> list[tuple[str, int]]:
         """The times after which records are removed, if a part does that: which records, and days."""
-        part = next((one for one in self._parts.parts if one.name == "retention" and one.settings), None)
+        part = next(
+            (part_found for part_found in self._parts.parts if part_found.name == "retention" and part_found.settings),
+            None,
+        )
         section: Any = (
             settings_of(self._parts.settings, part.name, resolve(part.settings)) if part is not None else None
         )

@@ -115,7 +115,7 @@ async def _are_elsewhere(journal: Journal, sessions: Sequence[Session], streams:
     signed: dict[str, int] = {}
     for stream, end in _ends(sessions):
         signed[stream] = max(end.seq, signed.get(stream, 0))
-    bare = [one.at for stream, one in streams.items() if not one.is_pruned and signed.get(stream, 0) < one.seq]
+    bare = [stub.at for stream, stub in streams.items() if not stub.is_pruned and signed.get(stream, 0) < stub.seq]
     newest = await journal.heads(HeadQuery(kind=KIND, limit=1)) if bare else ()
     read = {session.stream for session in sessions}
     return any(head.stream not in read or min(bare) < head.updated_at for head in newest)
@@ -204,7 +204,7 @@ class _Log:
                 files[f"{row['stamp']}.tsr"] = (stamp,)
         sizes = sorted(rows)
         for old, new in pairwise(sizes):
-            rows[new]["proof"] = [encoded(one) for one in self._tree.prefix(old, new)]
+            rows[new]["proof"] = [encoded(node) for node in self._tree.prefix(old, new)]
         leaves = [
             {"stream": stream, "seq": seq, "index": index, "proof": [*map(encoded, self._tree.path(index, smallest))]}
             for stream, (seq, index) in sorted(self.leaves.items())
@@ -213,13 +213,13 @@ class _Log:
 
     def _vouched(self, smallest: int) -> Iterator[tuple[int, tuple[str, ...], bytes]]:
         """Give the first cosigned and the first stamped checkpoint of at least a size."""
-        words = [one for session in self._sessions for one in session.vouched]
-        cosigned = [one for one in words if one.cosigned >= smallest and one.cosigned in self._signed]
-        stamped = [one for one in words if one.stamped >= smallest and one.stamped in self._signed and one.stamp]
-        for one in cosigned[:1]:
-            yield one.cosigned, one.cosignatures, b""
-        for one in stamped[:1]:
-            yield one.stamped, (), one.stamp
+        words = [line for session in self._sessions for line in session.vouched]
+        cosigned = [line for line in words if line.cosigned >= smallest and line.cosigned in self._signed]
+        stamped = [line for line in words if line.stamped >= smallest and line.stamped in self._signed and line.stamp]
+        for line in cosigned[:1]:
+            yield line.cosigned, line.cosignatures, b""
+        for line in stamped[:1]:
+            yield line.stamped, (), line.stamp
 
     def _note(self, size: int, cosignatures: Sequence[str] = ()) -> str:
         return self._checkpoint(size).signed([self._signed[size]["signature"], *cosignatures])
@@ -515,8 +515,8 @@ class _Record:
         async def visit(events: Sequence[Event], payloads: Sequence[Payload | None]) -> None:
             nonlocal last
             if last.seq == 0 and (stub := stub_of(events)) is not None:
-                said = {"events": stub.events, "hash": stub.hash, "package": stub.package}
-                self._pruned[head.stream] = {"stream": head.stream, **said}
+                totals = {"events": stub.events, "hash": stub.hash, "package": stub.package}
+                self._pruned[head.stream] = {"stream": head.stream, **totals}
                 self._reached[head.stream] = Reached(stub.events, stub.hash, stub.last_at, is_pruned=True)
                 self._days.add(stub.last_at // DAY)
             last = events[-1]

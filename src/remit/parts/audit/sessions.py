@@ -114,19 +114,19 @@ async def sessions_of(journal: Journal, streams: Wanted, *spans: tuple[int, int]
 
 def opened_of(event: Event) -> Session:
     """Return the session that an event begins, without what comes after it."""
-    said: Any = decode(event.kind, event.data)
-    tree = Tree(said.size, tuple(decoded(peak) for peak in said.peaks))
-    return Session(event.stream, said.origin, said.key, event.at, said.every_seconds, tree, [], [], None)
+    payload: Any = decode(event.kind, event.data)
+    tree = Tree(payload.size, tuple(decoded(peak) for peak in payload.peaks))
+    return Session(event.stream, payload.origin, payload.key, event.at, payload.every_seconds, tree, [], [], None)
 
 
 async def beat_of(journal: Journal, event: Event, streams: Wanted | None = None) -> Beat:
     """Return the checkpoint that an event is, with the ends of these streams; None: of all that it covers."""
-    said: Any = decode(event.kind, event.data)
-    rows = _leaves(await journal.value(said.leaves, said.leaves_blob) or b"[]")
+    payload: Any = decode(event.kind, event.data)
+    rows = _leaves(await journal.value(payload.leaves, payload.leaves_blob) or b"[]")
     ends = {
         row[0]: End(row[1], row[2], place) for place, row in enumerate(rows) if streams is None or row[0] in streams
     }
-    signed = {"size": said.size, "root": said.root, "signature": said.signature}
+    signed = {"size": payload.size, "root": payload.root, "signature": payload.signature}
     return Beat(event.at, signed, [leaf_of(_encode(row)) for row in rows], ends)
 
 
@@ -135,13 +135,13 @@ async def _session(journal: Journal, events: list[Event], streams: Wanted) -> Se
     for event in events[1:]:
         if event.kind not in {CHECKPOINT, CLOSED}:
             continue
-        said: Any = decode(event.kind, event.data)
+        payload: Any = decode(event.kind, event.data)
         if event.kind == CHECKPOINT:
             session.beats.append(await beat_of(journal, event, streams))
-        elif said.reason != "lost":
+        elif payload.reason != "lost":
             closed = event.at
-        if said.cosigned or said.stamped:
-            stamp = await journal.value(said.stamp, said.stamp_blob)
-            words = Vouched(said.cosigned, said.cosignatures, said.stamped, decoded(_text(stamp or b'""')))
+        if payload.cosigned or payload.stamped:
+            stamp = await journal.value(payload.stamp, payload.stamp_blob)
+            words = Vouched(payload.cosigned, payload.cosignatures, payload.stamped, decoded(_text(stamp or b'""')))
             session.vouched.append(words)
     return session._replace(closed=closed)

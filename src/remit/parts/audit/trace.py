@@ -243,12 +243,12 @@ async def trace(journal: Journal, job: str) -> bytes:
     """Return the trace of a job or session as an HTML file. Raise NotFoundError and JournalError."""
     head, story = await head_of(journal, job), await story_of(journal, job)
     state = shown_state(job_row(head)) if head.kind == KIND else "session"
-    told = story.narrative(stopped=state == "stopped")
-    steps = [await whole_step(journal, step) for step in told.steps]
+    narrative = story.narrative(stopped=state == "stopped")
+    steps = [await whole_step(journal, step) for step in narrative.steps]
     causes, data = Causes(journal), b""
     await causes.read(job)
     for most in _LENGTHS:
-        data = document(_view(told, steps, causes, state, journal.clock.now(), most), journal.clock.now())
+        data = document(_view(narrative, steps, causes, state, journal.clock.now(), most), journal.clock.now())
         if len(data) <= max(_FILE, len(steps) * _FILE // 1_000):
             break
     return data
@@ -314,14 +314,14 @@ def _lines(diff: str) -> Iterable[Line]:
 
 
 def _causes(step: StepNarrative, recorded: Causes, numbers: dict[str, int]) -> Iterable[Cause]:
-    for earlier, why in recorded.of.get(step.step, ()):
+    for earlier, reason in recorded.of.get(step.step, ()):
         if earlier in numbers:
-            yield Cause(number=numbers[earlier], step=earlier, why=why)
+            yield Cause(number=numbers[earlier], step=earlier, why=reason)
     arguments = step.untrusted.arguments if step.untrusted is not None else ()
-    for earlier, path in dict.fromkeys((one.step, one.path) for one in arguments):
+    for earlier, path in dict.fromkeys((argument.step, argument.path) for argument in arguments):
         if earlier in numbers:
-            why = f"took {line(path)} from untrusted"
-            yield Cause(number=numbers[earlier], step=earlier, why=why, is_untrusted=True)
+            reason = f"took {line(path)} from untrusted"
+            yield Cause(number=numbers[earlier], step=earlier, why=reason, is_untrusted=True)
 
 
 def _facts(step: StepNarrative) -> Iterable[tuple[str, str]]:
@@ -372,15 +372,15 @@ def _short(digest: str) -> str:
 
 def _digests(step: StepNarrative) -> Iterable[tuple[str, str]]:
     tool, model = step.tool_invocation, step.llm_invocation
-    found = {"policy": step.policy_hash}
+    digests = {"policy": step.policy_hash}
     if tool is not None:
-        found |= {
+        digests |= {
             f"arguments of {tool.tool}": tool.request_schema_hash,
             f"result of {tool.tool}": tool.response_schema_hash,
         }
     if model is not None and model.prompt_hash:
-        found["prompt"] = model.prompt_hash
-    return [(about, digest) for about, digest in found.items() if digest]
+        digests["prompt"] = model.prompt_hash
+    return [(about, digest) for about, digest in digests.items() if digest]
 
 
 def _graph(items: tuple[Item, ...]) -> tuple[tuple[Node, ...], tuple[Edge, ...]]:

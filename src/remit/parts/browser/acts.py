@@ -73,7 +73,7 @@ def lines_of(snapshot: str) -> Iterator[Line]:
 
 def shown(lines: list[Line], page: str, most: int, *, secret: Callable[[str], bool]) -> Shown:
     """Return the first `most` characters of a snapshot of a page; `secret` says whether a ref's value is hidden."""
-    kept: list[str] = []
+    texts: list[str] = []
     refs: set[str] = set()
     total, length, hidden_below = 0, 0, -1
     for line in lines:
@@ -85,10 +85,10 @@ def shown(lines: list[Line], page: str, most: int, *, secret: Callable[[str], bo
         text = _text(line, page, hides=hides)
         total += len(text) + 1
         if total <= most:
-            kept.append(text)
+            texts.append(text)
             length = total
             refs.update(filter(None, (line.ref,)))
-    return Shown("\n".join(kept), frozenset(refs), total - length)
+    return Shown("\n".join(texts), frozenset(refs), total - length)
 
 
 def _line(text: str) -> Line:
@@ -188,8 +188,8 @@ class Acts:
             conversation.browser.refusals.clear()
             await conversation.renew(tab)
             if not refusal.allowed:
-                why = f"{tab.asked}: {refusal.why} (browser.hosts; for a private address browser.private)"
-                raise BrowserError(why, Code.ssrf_blocked)
+                reason = f"{tab.asked}: {refusal.why} (browser.hosts; for a private address browser.private)"
+                raise BrowserError(reason, Code.ssrf_blocked)
             reached = Code.dns_failed if "[Errno -" in refusal.why else Code.connect_failed
             raise BrowserError(f"{tab.asked}: {refusal.why}", reached)
         if failure is not None and not _is_no_failure(failure):
@@ -215,10 +215,10 @@ class Acts:
             tab = conversation.tab(args.page)
             elements = await tab.page.evaluate(_COUNT)
             if not isinstance(elements, int) or elements > _ELEMENTS:
-                why = (
+                reason = (
                     f"The page has {elements} elements, and a snapshot shows {_ELEMENTS}: read it with browser.extract"
                 )
-                raise BrowserError(why, Code.content_too_large)
+                raise BrowserError(reason, Code.content_too_large)
             found = await tab.page.aria_snapshot(mode="ai", timeout=LOAD_S * 1_000)
         lines = list(lines_of(found))
         hidden = await self._hidden(conversation, tab, lines)
@@ -273,8 +273,10 @@ class Acts:
         tab = conversation.tab(args.page)
         for text, state in ((args.text, "visible"), (args.gone, "hidden")):
             if text:
-                found = tab.page.get_by_text(text).first
-                await found.wait_for(state="visible" if state == "visible" else "hidden", timeout=args.seconds * 1_000)
+                locator = tab.page.get_by_text(text).first
+                await locator.wait_for(
+                    state="visible" if state == "visible" else "hidden", timeout=args.seconds * 1_000
+                )
         if not (args.text or args.gone):
             await conversation.begun(min(args.seconds, _BEGINS_S))
         return Done(tab)
@@ -287,8 +289,8 @@ class Acts:
             text = page_text(await tab.page.content()).text
         except TooDeepError as error:
             raise BrowserError(f"{tab.page.url}: its elements are nested too deeply", Code.parse_failed) from error
-        kept = text[: self._settings.snapshot_chars]
-        return Done(tab, (("text", kept), ("truncated", len(text) > len(kept))), text=kept)
+        cut_text = text[: self._settings.snapshot_chars]
+        return Done(tab, (("text", cut_text), ("truncated", len(text) > len(cut_text))), text=cut_text)
 
     async def screenshot(self, conversation: Conversation, args: shapes.ScreenshotArgs) -> Done:
         """Photograph a page or an element."""
@@ -349,10 +351,10 @@ async def settle(tab: Tab) -> tuple[str, str]:
 
 async def _kind(tab: Tab, ref: str) -> str:
     try:
-        found = await tab.page.locator(f"aria-ref={ref}").get_attribute("type", timeout=ACT_S * 100)
+        attribute = await tab.page.locator(f"aria-ref={ref}").get_attribute("type", timeout=ACT_S * 100)
     except Error:  # it has just gone: what it held is not shown
         return "password"
-    return (found or "").lower()
+    return (attribute or "").lower()
 
 
 def _is_no_failure(error: Error) -> bool:

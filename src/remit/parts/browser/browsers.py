@@ -119,15 +119,15 @@ class Browsers:
 
     async def _of(self, name: str, *, opens: bool) -> Conversation:
         async with self._changing:
-            found = self._conversations.get(name)
-            if found is not None and not found.browser.lives:
+            conversation = self._conversations.get(name)
+            if conversation is not None and not conversation.browser.lives:
                 await self._drop(name)
-                found = None
-            if found is None:
+                conversation = None
+            if conversation is None:
                 if not opens:
                     raise BrowserError(GONE)
-                found = await self._open(name)
-            return found
+                conversation = await self._open(name)
+            return conversation
 
     async def _open(self, name: str) -> Conversation:
         self._starting += 1
@@ -153,18 +153,18 @@ class Browsers:
         """End the browser that was idle for longest, if there are too many. Raises ProviderError if all are in use."""
         if len(self._conversations) < self._settings.browsers:
             return
-        idle = [name for name, one in self._conversations.items() if not one.turn.locked()]
+        idle = [name for name, conversation in self._conversations.items() if not conversation.turn.locked()]
         if not idle:
-            why = f"{self._settings.browsers} browsers are in use, which is the most (browser.browsers)"
-            raise ProviderError(why, cause=Code.Timeout)
+            reason = f"{self._settings.browsers} browsers are in use, which is the most (browser.browsers)"
+            raise ProviderError(reason, cause=Code.Timeout)
         await self._drop(min(idle, key=lambda name: self._conversations[name].used))
 
     async def _close_one(self, name: str) -> ToolResult:
-        found = self._conversations.get(name)
-        if found is None:
+        conversation = self._conversations.get(name)
+        if conversation is None:
             return ToolResult(msgspec.to_builtins(CloseResult(closed=False)))
-        async with found.turn, self._changing:
-            execution = await self._drop(name) if self._conversations.get(name) is found else None
+        async with conversation.turn, self._changing:
+            execution = await self._drop(name) if self._conversations.get(name) is conversation else None
         receipt = execution.receipt if execution is not None else None
         return ToolResult(msgspec.to_builtins(CloseResult(closed=True, receipt=receipt)))
 
@@ -190,31 +190,33 @@ class Browsers:
             await self._clock.sleep(self._settings.idle_seconds / _LOOKS)
             async with self._changing:
                 oldest = self._clock.monotonic() - self._settings.idle_seconds
-                for name, one in list(self._conversations.items()):
-                    if not one.turn.locked() and (one.used <= oldest or not one.browser.lives):
+                for name, conversation in list(self._conversations.items()):
+                    if not conversation.turn.locked() and (
+                        conversation.used <= oldest or not conversation.browser.lives
+                    ):
                         await self._drop(name)
 
 
 def _spellings(secrets: set[str]) -> list[str]:
     """Return secrets as they are written in texts, in JSON and in URLs, the longest first."""
-    found = {
+    spellings = {
         spelt
-        for one in secrets
-        for spelt in (one, quote(one), quote_plus(one), msgspec.json.encode(one)[1:-1].decode())
+        for secret in secrets
+        for spelt in (secret, quote(secret), quote_plus(secret), msgspec.json.encode(secret)[1:-1].decode())
     }
-    return sorted(filter(None, found), key=len, reverse=True)
+    return sorted(filter(None, spellings), key=len, reverse=True)
 
 
 def _masked(value: Any, secrets: list[str]) -> Any:
     if isinstance(value, str):
         return without(secrets, value) if secrets else value
     if isinstance(value, list):
-        return [_masked(one, secrets) for one in value]
-    return {name: _masked(one, secrets) for name, one in value.items()} if isinstance(value, dict) else value
+        return [_masked(entry, secrets) for entry in value]
+    return {name: _masked(entry, secrets) for name, entry in value.items()} if isinstance(value, dict) else value
 
 
 def _evidence(done: Done, files: list[File], result: dict[str, Any], ctx: CallContext) -> list[EvidenceCandidate]:
-    found = [
+    evidence = [
         EvidenceCandidate(
             kind="artifact",
             source=result["url"] or "browser",
@@ -228,5 +230,5 @@ def _evidence(done: Done, files: list[File], result: dict[str, Any], ctx: CallCo
         text = EvidenceCandidate(
             kind="http_body_preview", source=result["url"], retrieved_at=ctx.now, text=result["text"]
         )
-        found.append(text)
-    return found
+        evidence.append(text)
+    return evidence

@@ -19,7 +19,7 @@ async def check_browser(look: Look) -> list[Check]:
     if find_spec("playwright") is None:
         return [Check("browser", verdict, "playwright is not installed", "pip install 'remit[browser]'")]
     if program is None:
-        why = f"not found at {own.program}" if own.program else "none is installed"
-        return [Check("browser", verdict, why, INSTALL)]
+        reason = f"not found at {own.program}" if own.program else "none is installed"
+        return [Check("browser", verdict, reason, INSTALL)]
     within = "its own sandbox within Remit's" if own.inner_sandbox else "Remit's sandbox alone"
     return [Check("browser", "ok", f"{program}, {within}")]

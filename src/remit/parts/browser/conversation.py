@@ -133,13 +133,13 @@ class Conversation:
         tab = self.tab(name)
         if inner not in tab.refs:
             raise BrowserError(f"{ref} is not in the last snapshot of {name}: take a new one with browser.snapshot")
-        found = tab.page.locator(f"aria-ref={inner}")
+        locator = tab.page.locator(f"aria-ref={inner}")
         count = 0
         with suppress(Error):  # the page has gone elsewhere
-            count = await found.count()
+            count = await locator.count()
         if count != 1:
             raise BrowserError(f"{ref} is not on the page any more: take a new snapshot with browser.snapshot")
-        return tab, found
+        return tab, locator
 
     def name(self, kind: str, ending: str) -> str:
         """Return a name for a file that this conversation leaves."""
@@ -170,9 +170,12 @@ class Conversation:
                 self.note(f"{len(self._downloads)} downloads are not done; browser.wait_for waits for them")
         notes, files = self._notes, self._files
         self._notes, self._files = [], []
-        refused = [f"{one.host}:{one.port} was not reached: {one.why}" for one in self.browser.refusals.values()]
+        refused = [
+            f"{refusal.host}:{refusal.port} was not reached: {refusal.why}"
+            for refusal in self.browser.refusals.values()
+        ]
         self.browser.refusals.clear()
-        return [*notes, *(line(why, 300) for why in refused[:_NOTES])], files
+        return [*notes, *(line(reason, 300) for reason in refused[:_NOTES])], files
 
     def abandon(self, tab: Tab) -> None:
         """Close a page on which something was cut short: it could still do it."""

@@ -74,17 +74,17 @@ class BrowserError(ProviderError):
 
 def browser_error(what: str, error: BaseException) -> BrowserError:
     """Return what an exception of Playwright means; its log, which holds command lines, is left out."""
-    said = str(error)
+    message = str(error)
     if isinstance(error, TimeoutError):
         return BrowserError(f"{what}: the page did not answer in time", Code.Timeout)
     for pattern, cause, words in _TABLE:
-        if re.search(pattern, said):
-            named = _NET.search(said)
+        if re.search(pattern, message):
+            named = _NET.search(message)
             return BrowserError(
                 words if words is GONE else f"{what}: {words}{f' ({named[0]})' if named else ''}", cause
             )
-    first = said.partition("\nCall log")[0].partition("Browser logs")[0]
-    cause = Code.NetworkError if "net::" in said else Code.InvalidInput
+    first = message.partition("\nCall log")[0].partition("Browser logs")[0]
+    cause = Code.NetworkError if "net::" in message else Code.InvalidInput
     return BrowserError(f"{what}: {line(first, 200)}", cause, "unknown")  # a click may have been done
 
 
@@ -258,7 +258,7 @@ class SandboxedBrowser:
             link.close()
 
     def _spec(self, words: list[str], pipes: tuple[int, ...], program: Path, feed: int) -> Spec:
-        given = self._settings
+        settings = self._settings
         places = [] if program.is_relative_to("/usr") else [Mount(program.parent, str(program.parent))]
         start = (python(), "-I", "-S", "-c", _BEGIN, *map(str, pipes), str(program))
         return Spec(
@@ -272,18 +272,18 @@ class SandboxedBrowser:
                 wall_ms=_YEAR_MS,
                 cpu_ms=_YEAR_MS,
                 cpu_percent=200,
-                memory_bytes=given.memory_bytes,
+                memory_bytes=settings.memory_bytes,
                 pids=2_048,
                 descriptors=4_096,
-                file_bytes=given.download_bytes * 8 + 64 * MB,
+                file_bytes=settings.download_bytes * 8 + 64 * MB,
                 tmp_bytes=256 * MB,
-                workspace_bytes=given.download_bytes * 8 + 64 * MB,
+                workspace_bytes=settings.download_bytes * 8 + 64 * MB,
             ),
-            network=(*given.hosts, *given.private),
-            private=given.private,
+            network=(*settings.hosts, *settings.private),
+            private=settings.private,
             heard=self._heard,
             inherited=pipes,
-            rules="browser" if given.inner_sandbox else "program",
+            rules="browser" if settings.inner_sandbox else "program",
         )
 
     def _hear(self, _stream: Literal["stdout", "stderr"], data: bytes) -> None:
@@ -296,13 +296,15 @@ class SandboxedBrowser:
                 self.refusals.popitem(last=False)
 
     def _unstarted(self, error: BaseException) -> ProviderError:
-        said = self._said.data.decode(errors="replace")
-        if "No usable sandbox" in said or "SUID sandbox" in said:
-            why = "Chromium's own sandbox cannot start within Remit's: this system allows no user namespaces there"
-            return _unavailable(why, "Set browser.inner_sandbox = false to do without it; Remit's own sandbox stays.")
-        found = browser_error("The browser did not start", error)
-        last = said.strip().rpartition("\n")[2]
-        return ProviderError(f"{found}{f' ({last[:300]})' if last else ''}", cause=Code.SpawnFailed)
+        stderr = self._said.data.decode(errors="replace")
+        if "No usable sandbox" in stderr or "SUID sandbox" in stderr:
+            reason = "Chromium's own sandbox cannot start within Remit's: this system allows no user namespaces there"
+            return _unavailable(
+                reason, "Set browser.inner_sandbox = false to do without it; Remit's own sandbox stays."
+            )
+        failure = browser_error("The browser did not start", error)
+        last = stderr.strip().rpartition("\n")[2]
+        return ProviderError(f"{failure}{f' ({last[:300]})' if last else ''}", cause=Code.SpawnFailed)
 
 
 def _unavailable(why: str, remedy: str) -> ProviderError:

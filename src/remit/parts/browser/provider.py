@@ -64,18 +64,18 @@ class BrowserProvider(Toolset):
         """Act on a page of this job or session. Raises ProviderError."""
         self._require(name)
         word = name.removeprefix(_PREFIX)
-        asked = arguments(TAKES[word][0], args)
+        call_args = arguments(TAKES[word][0], args)
         browsers = self._browsers = self._browsers or self._make()
-        return await browsers.act(word, asked, ctx)
+        return await browsers.act(word, call_args, ctx)
 
     async def preview(self, name: str, args: dict[str, Any]) -> Preview | None:
         """Say what would be done; the page is not looked at."""
         self._require(name)
         word = name.removeprefix(_PREFIX)
-        asked = msgspec.to_builtins(arguments(TAKES[word][0], args))
-        said = _SAID.get("secret" if asked.get("secret") else word)
-        what = TAKES[word][2] if said is None else said.format(**asked)
-        return Preview(what=f"{what} Then presses Enter." if asked.get("submit") else what)
+        fields = msgspec.to_builtins(arguments(TAKES[word][0], args))
+        verb = _SAID.get("secret" if fields.get("secret") else word)
+        what = TAKES[word][2] if verb is None else verb.format(**fields)
+        return Preview(what=f"{what} Then presses Enter." if fields.get("submit") else what)
 
     async def close(self) -> None:
         await super().close()
@@ -90,8 +90,8 @@ def open_browser(opening: Opening) -> tuple[BrowserProvider]:
         try:
             from remit.parts.browser.browsers import Browsers  # noqa: PLC0415 - an extra, and slow to load
         except ModuleNotFoundError as error:
-            why = f"{error.name} is not installed: pip install 'remit[browser]'"
-            raise ProviderError(why, cause=Code.SpawnFailed) from error
+            reason = f"{error.name} is not installed: pip install 'remit[browser]'"
+            raise ProviderError(reason, cause=Code.SpawnFailed) from error
         from remit.parts.browser.settings import BrowserSettings  # noqa: PLC0415 - likewise
 
         settings = opening.part if isinstance(opening.part, BrowserSettings) else BrowserSettings()

@@ -63,8 +63,8 @@ class DbosEngine(LocalEngine):
     def __init__(self, work: Work, settings: Settings, dbos: DbosSettings) -> None:
         jobs, url = settings.jobs, settings.journal.url
         if url.partition("://")[0] not in SERVERS or len(shards_in(url)) > 1:
-            why = "jobs.engine is dbos, and the journal is not on one PostgreSQL server"
-            raise SettingsError(why, remedy="Give journal.url a postgresql:// address, or set jobs.engine to local.")
+            reason = "jobs.engine is dbos, and the journal is not on one PostgreSQL server"
+            raise SettingsError(reason, remedy="Give journal.url a postgresql:// address, or set jobs.engine to local.")
         super().__init__(work, concurrency=jobs.concurrency, lease_s=jobs.lease_seconds, settings=settings.written)
         self._dbos = dbos
         self._pause_s = dbos.poll_millis / 1_000
@@ -145,13 +145,13 @@ class DbosEngine(LocalEngine):
         try:
             return await asyncio.to_thread(ask, *given)
         except (error.DBOSException, SQLAlchemyError) as failure:
-            why = f"DBOS cannot place jobs: {type(failure).__name__}"
-            raise JournalError(why, remedy="Look at the journal's database, where it has a schema.") from failure
+            reason = f"DBOS cannot place jobs: {type(failure).__name__}"
+            raise JournalError(reason, remedy="Look at the journal's database, where it has a schema.") from failure
 
     def _join(self, loop: asyncio.AbstractEventLoop) -> DBOSClient:
         if _engines:
-            why = "DBOS already places the jobs of this process"
-            raise JournalError(why, code=Code.JOURNAL_LOCKED, remedy="Open one Remit in each process.")
+            reason = "DBOS already places the jobs of this process"
+            raise JournalError(reason, code=Code.JOURNAL_LOCKED, remedy="Open one Remit in each process.")
         _engines[self.owner] = self, loop
         own: Any = {"name": "remit", "executor_id": self.owner, "application_version": _VERSION, "sys_db_pool_size": 4}
         shared: Any = {**self._where, "serializer": DBOSPortableJSONSerializer()}

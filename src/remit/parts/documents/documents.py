@@ -89,12 +89,12 @@ class Documents:
         form = format_of(path, data)
         if form in _PARSED:
             return Document(format=form, parsed=self._parsed(path, form, data, ask))
-        found = readable("page.html" if form == "html" else "text.txt", data)
-        if found is None:
+        page_read = readable("page.html" if form == "html" else "text.txt", data)
+        if page_read is None:
             raise _no_text(path, data)
-        text, cut = found.text[: self._chars], len(found.text) > self._chars
-        note = f"{found.hidden:,} characters that the page hides were left out." if found.hidden else ""
-        return Document(format=form, parsed=Parsed(text=text, title=found.title, truncated=cut, note=note))
+        text, cut = page_read.text[: self._chars], len(page_read.text) > self._chars
+        note = f"{page_read.hidden:,} characters that the page hides were left out." if page_read.hidden else ""
+        return Document(format=form, parsed=Parsed(text=text, title=page_read.title, truncated=cut, note=note))
 
     def source(self, path: str, data: bytes) -> Document:
         """The text of a file as it stands there. Raises ProviderError (FILE_NOT_TEXT)."""
@@ -121,12 +121,12 @@ class Documents:
         """Have documents parsed by workers that live on `loop`, from a thread whose work ends with `stop`."""
 
         def ask(job: Job) -> Parsed | Refused:
-            asked = asyncio.run_coroutine_threadsafe(self._answer(job), loop)
-            while not wait([asked], timeout=_BUSY_S).done:
+            future = asyncio.run_coroutine_threadsafe(self._answer(job), loop)
+            while not wait([future], timeout=_BUSY_S).done:
                 if stop.is_set():
-                    asked.cancel()
+                    future.cancel()
                     raise StoppedError
-            return asked.result()
+            return future.result()
 
         return ask
 
@@ -138,18 +138,18 @@ class Documents:
         try:
             return await self._workers.ask(job)
         except TimeoutError:
-            why = f"its text was not found within {self._seconds:g} s (documents.seconds)"
+            reason = f"its text was not found within {self._seconds:g} s (documents.seconds)"
         except ConnectionError:
-            why = "finding its text took too much memory, or ended the process that looked for it"
-        return Refused(Code.DOCUMENT_UNREADABLE.name, why)
+            reason = "finding its text took too much memory, or ended the process that looked for it"
+        return Refused(Code.DOCUMENT_UNREADABLE.name, reason)
 
     def _parsed(self, path: str, form: Format, data: bytes, ask: Ask) -> Parsed:
         key = (form, sha256(data))
-        found = self._recent.pop(key, None) or self._noted(_parsed(path, form, data, self._pages, self._chars, ask))
-        self._recent[key] = found
-        while len(self._recent) > 1 and sum(len(one.text) for one in self._recent.values()) > _RECENT_CHARS:
+        parsed = self._recent.pop(key, None) or self._noted(_parsed(path, form, data, self._pages, self._chars, ask))
+        self._recent[key] = parsed
+        while len(self._recent) > 1 and sum(len(document.text) for document in self._recent.values()) > _RECENT_CHARS:
             self._recent.popitem(last=False)
-        return found
+        return parsed
 
     def _noted(self, parsed: Parsed) -> Parsed:
         """Say what is missing."""
@@ -166,8 +166,8 @@ class Documents:
 
 def _no_text(path: str, data: bytes) -> ProviderError:
     kind = next((words for beginning, words in _OTHERS if data.startswith(beginning)), "")
-    why = f"is {kind}, which is not read: save it as PDF" if kind else "is not text in a known encoding"
-    return ProviderError(f"{path!r} {why}.", code=Code.FILE_NOT_TEXT)
+    reason = f"is {kind}, which is not read: save it as PDF" if kind else "is not text in a known encoding"
+    return ProviderError(f"{path!r} {reason}.", code=Code.FILE_NOT_TEXT)
 
 
 def format_of(path: str, data: bytes) -> Format:

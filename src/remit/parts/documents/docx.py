@@ -166,8 +166,8 @@ class _Styles(Target):
         value = values.get("val", "")
         if name == "style":
             self._style, self._level = values.get("styleId", ""), ""
-        elif name == "name" and (found := _HEADING.fullmatch(value)):
-            self.levels[self._style] = int(found[1] or 1)
+        elif name == "name" and (match := _HEADING.fullmatch(value)):
+            self.levels[self._style] = int(match[1] or 1)
         elif name == "ilvl":
             self._level = value
         elif name == "numId":

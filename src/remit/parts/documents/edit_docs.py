@@ -79,12 +79,15 @@ async def edit_docs(
     else:
         proposed = await run.gather(*(_ask_model(run, path, instruction, model) for path in files))
     run.progress("waiting for approval")
-    found = await run.gather(*(_apply(run, one) for one in proposed))
-    failed = [one for one in found if one.state == "failed"]
-    if failed and len(failed) == len(found):
-        why = "; ".join(f"{one.path}: {one.reason}" for one in failed)[:1_000]
-        raise RunError(why, code=Code.TOOL_EXEC_FAILED, remedy="See the reasons, then start it again.")
-    return {"edited": sum(one.state == "edited" for one in found), "files": [msgspec.to_builtins(one) for one in found]}
+    outcomes = await run.gather(*(_apply(run, proposal) for proposal in proposed))
+    failed = [proposal for proposal in outcomes if proposal.state == "failed"]
+    if failed and len(failed) == len(outcomes):
+        reason = "; ".join(f"{proposal.path}: {proposal.reason}" for proposal in failed)[:1_000]
+        raise RunError(reason, code=Code.TOOL_EXEC_FAILED, remedy="See the reasons, then start it again.")
+    return {
+        "edited": sum(proposal.state == "edited" for proposal in outcomes),
+        "files": [msgspec.to_builtins(proposal) for proposal in outcomes],
+    }
 
 
 class _Proposed(msgspec.Struct, frozen=True):
@@ -95,7 +98,7 @@ class _Proposed(msgspec.Struct, frozen=True):
 
 
 def _of(path: str, edits: list[Edit]) -> list[dict[str, str]]:
-    return [{"search": one.search, "replace": one.replace} for one in edits if one.path in {"", path}]
+    return [{"search": edit.search, "replace": edit.replace} for edit in edits if edit.path in {"", path}]
 
 
 async def _propose(run: Run, path: str, edits: list[dict[str, str]]) -> _Proposed | Edited:
@@ -116,8 +119,8 @@ async def _ask_model(run: Run, path: str, instruction: str, model: str) -> _Prop
         return Edited(path=path, state="failed", reason=read.reason)
     if read.value["end"] < read.value["chars"] or read.value["truncated"]:
         return Edited(path=path, state="failed", reason=f"it is longer than {_CHARS:,} characters")
-    asked = f"Instruction: {instruction}\n\nThe file {path}:\n\n{read.value['text']}"
-    thread = EMPTY.add(system(_RULES), user(asked))
+    prompt = f"Instruction: {instruction}\n\nThe file {path}:\n\n{read.value['text']}"
+    thread = EMPTY.add(system(_RULES), user(prompt))
     proposed: _Proposed | Edited = Edited(path=path, state="failed")
     for _ in range(_TRIES):
         answer = await run.model(thread, model=model, output=Edits)

@@ -109,8 +109,8 @@ def read_notebook(job: Job) -> Parsed | Refused:
     try:
         notebook = json.loads(job.data.removeprefix(b"\xef\xbb\xbf"))
     except json.JSONDecodeError as error:
-        why = f"it is not JSON: {error.msg} at line {error.lineno}, column {error.colno}"
-        return Refused(Code.DOCUMENT_UNREADABLE.name, why)
+        reason = f"it is not JSON: {error.msg} at line {error.lineno}, column {error.colno}"
+        return Refused(Code.DOCUMENT_UNREADABLE.name, reason)
     except UnicodeDecodeError:
         return Refused(Code.DOCUMENT_UNREADABLE.name, "it is not in UTF-8")
     except (RecursionError, ValueError):

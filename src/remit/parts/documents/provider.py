@@ -114,19 +114,19 @@ class Reading:
             read=self._documents.reader(ask),
             largest=self._documents.max_bytes,
         )
-        found = index.search(asked.query, asked.limit, stop, progress, allowed)
+        hits = index.search(asked.query, asked.limit, stop, progress, allowed)
         skipped = Skipped(
-            no_text=found.states.get("binary", 0),
-            too_large=found.states.get("too_large", 0),
-            unreadable=found.states.get("unreadable", 0) + found.vanished,
+            no_text=hits.states.get("binary", 0),
+            too_large=hits.states.get("too_large", 0),
+            unreadable=hits.states.get("unreadable", 0) + hits.vanished,
         )
         return SearchResult(
-            items=[_item(prefix, match) for match in found.matches],
-            files=found.states.get("text", 0),
-            passages=found.passages,
+            items=[_item(prefix, match) for match in hits.matches],
+            files=hits.states.get("text", 0),
+            passages=hits.passages,
             skipped=skipped,
-            unread=[Unread(path=prefix + path, why=_WHY[state]) for path, state in found.unread],
-            truncated=found.truncated,
+            unread=[Unread(path=prefix + path, why=_WHY[state]) for path, state in hits.unread],
+            truncated=hits.truncated,
             note=_NO_PDF if skipped.no_text and not self._documents.reads_pdf else "",
         )
 
@@ -163,16 +163,16 @@ def _pages(asked: ReadArgs, parsed: Parsed) -> tuple[int, int]:
     first, dash, last = asked.pages.partition("-")
     begin, until = int(first), int(last or parsed.page_count) if dash else int(first)
     if begin > len(parsed.pages):
-        why = f"has {parsed.page_count:,} pages" if parsed.page_count else "has no pages"
-        raise ProviderError(f"{asked.path!r} {why}; page {begin:,} cannot be read. {parsed.note}".strip())
+        reason = f"has {parsed.page_count:,} pages" if parsed.page_count else "has no pages"
+        raise ProviderError(f"{asked.path!r} {reason}; page {begin:,} cannot be read. {parsed.note}".strip())
     return parsed.pages[begin - 1], parsed.pages[until] if until < len(parsed.pages) else size
 
 
 def _anchors(pages: tuple[int, ...], start: int, end: int) -> list[Page]:
     """The pages that a span is on."""
     first = max(0, bisect_right(pages, start) - 1)
-    found = range(first, min(len(pages), first + _ANCHORS))
-    return [Page(page=number + 1, start=pages[number]) for number in found if pages[number] < max(end, start + 1)]
+    numbers = range(first, min(len(pages), first + _ANCHORS))
+    return [Page(page=number + 1, start=pages[number]) for number in numbers if pages[number] < max(end, start + 1)]
 
 
 _PROVIDER: Final = "doc"
@@ -254,16 +254,16 @@ class DocProvider(Toolset):
     ) -> ToolResult | None:
         """Compare the file with what the call was to leave. Raises ProviderError where that does not settle it."""
         self._require_open()
-        found: ApplyResult | None
+        apply_result: ApplyResult | None
         if name == "doc.apply_edit":
             apply = arguments(ApplyArgs, args)
-            found = await self._threads.stoppable(lambda _: self._editing.find_applied(apply))
+            apply_result = await self._threads.stoppable(lambda _: self._editing.find_applied(apply))
         elif name == "doc.undo_edit":
             undo = arguments(UndoArgs, args)
-            found = await self._threads.stoppable(lambda _: self._editing.find_undone(undo))
+            apply_result = await self._threads.stoppable(lambda _: self._editing.find_undone(undo))
         else:
             raise ProviderError(f"{name!r} is not a tool that writes.", cause=Code.ToolNotFound)
-        return None if found is None else ToolResult(msgspec.to_builtins(found))
+        return None if apply_result is None else ToolResult(msgspec.to_builtins(apply_result))
 
     async def preview(self, name: str, args: dict[str, Any]) -> Preview | None:
         """Compare the file with what a change or an undo would leave. Raises ProviderError."""

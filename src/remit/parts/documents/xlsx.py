@@ -163,8 +163,8 @@ class _Sheet(Target):
             self._row = None if values.get("hidden") in _TRUE else {}
             self._column = 0
         elif name == "c":
-            found = _CELL.fullmatch(values.get("r", ""))
-            self._column = _column(found[1]) if found else self._column + 1
+            match = _CELL.fullmatch(values.get("r", ""))
+            self._column = _column(match[1]) if match else self._column + 1
             self._kind, self._style, self._value = values.get("t", "n"), values.get("s", "0"), ""
         self._in_value = name in {"v", "t"}
 

@@ -74,9 +74,9 @@ class Retaker:
         if query.tool is None or query.facts is None:
             return facts, {}
         limits: list[tuple[str, Limit]] = [
-            (one.rule.id, one.limit)
-            for one in policy.needs(query.tool, query.key).limits
-            if one.met is None or one.met(query) is not False
+            (limited_rule.rule.id, limited_rule.limit)
+            for limited_rule in policy.needs(query.tool, query.key).limits
+            if limited_rule.met is None or limited_rule.met(query) is not False
         ]
         keys = {key: limit for rule, limit in limits if (key := limit.key(rule, query))}
         taken = {key: self._taken.get(key, _NOTHING) for key in keys}
@@ -109,8 +109,8 @@ class Retaker:
             text = await self._journal.blob(policy_hash) if policy_hash else None
             if text is None:
                 return (overlay_of(created.overlay),) if created is not None and created.overlay else ()
-            texts = [await self._journal.blob(one) for one in overlays_named(text)]
-            return tuple(overlay_of_text(one) for one in texts if one is not None) if all(texts) else None
+            texts = [await self._journal.blob(digest) for digest in overlays_named(text)]
+            return tuple(overlay_of_text(digest) for digest in texts if digest is not None) if all(texts) else None
         except PolicyError:
             return None
         except JournalError as error:

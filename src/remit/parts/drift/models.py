@@ -195,7 +195,7 @@ class ModelCollector:
 
     def _is_wanted(self, name: _Name) -> bool:
         answered = (f"{provider}/{model}" for provider, model in name.answered)
-        return not self._model or self._model in name.text or any(self._model in one for one in answered)
+        return not self._model or self._model in name.text or any(self._model in variant for variant in answered)
 
     async def _read(self, kept: _Kept) -> ModelAnswer | None:
         """An answer with its digest; None if it was erased."""
@@ -223,7 +223,7 @@ def _told(name: _Name) -> ModelDrift:
     )
     own = [origin for origin in name.origins.values() if origin.created is not None]
     still = sum(not origin.ended for origin in own)
-    moved = len(answered) > 1 or any(not name.info.is_same(one.model) for one in answered)
+    moved = len(answered) > 1 or any(not name.info.is_same(variant.model) for variant in answered)
     return ModelDrift(
         asked=name.info, name=name.text, moved=moved, answered=answered, open=still, ended=len(own) - still
     )

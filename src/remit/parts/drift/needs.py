@@ -288,25 +288,25 @@ def _carries(worker: Present, one: CodeDrift) -> bool:
 
 
 def _tool(use: Use, catalog: Catalog) -> Need | None:
-    told = use.told()
-    if not told.open_jobs:
+    use_told = use.told()
+    if not use_told.open_jobs:
         return None
-    tool = catalog.known(told.tool)
+    tool = catalog.known(use_told.tool)
     served: Literal["yes", "no", "unknown"] = "no"
     if tool is not None:
-        same = (tool.meta.version, tool.input.hash) == (told.version, told.request_schema_hash)
+        same = (tool.meta.version, tool.input.hash) == (use_told.version, use_told.request_schema_hash)
         served = "yes" if same else "no"
-    elif not catalog.heard(told.provider_id) and told.provider_id in catalog.provider_ids:
+    elif not catalog.heard(use_told.provider_id) and use_told.provider_id in catalog.provider_ids:
         served = "unknown"
     return Need(
         kind="tool",
-        name=told.tool,
-        version=told.version,
-        schema=told.request_schema_hash,
-        open=len(told.open_jobs),
-        open_jobs=told.open_jobs[:_EXAMPLES],
+        name=use_told.tool,
+        version=use_told.version,
+        schema=use_told.request_schema_hash,
+        open=len(use_told.open_jobs),
+        open_jobs=use_told.open_jobs[:_EXAMPLES],
         served=served,
-        served_by=(told.provider_id,) if served == "yes" else (),
+        served_by=(use_told.provider_id,) if served == "yes" else (),
     )
 
 
@@ -318,7 +318,11 @@ def retirable_of(
     workers: Sequence[Present],
 ) -> tuple[Retirable, ...]:
     """Return what can be retired: old versions of recipes that processes carry, migrations, and old ways of changes."""
-    needed = {(one.name, declared(one.recorded)) for one in code if one.open and one.kind != "plan"}
+    needed = {
+        (dependency.name, declared(dependency.recorded))
+        for dependency in code
+        if dependency.open and dependency.kind != "plan"
+    }
     retirable = [
         Retirable(
             kind="recipe", name=name, version=version, why="no open job was recorded by it, and new jobs run another"
@@ -327,15 +331,17 @@ def retirable_of(
         if (name, version) not in needed
     ]
     open_uses = {
-        (told.tool, one)
+        (use_told.tool, dependency)
         for use in uses
-        if (told := use.told()).open_jobs
-        for one in _names(told.version, told.request_schema_hash)
+        if (use_told := use.told()).open_jobs
+        for dependency in _names(use_told.version, use_told.request_schema_hash)
     }
     retirable += [
-        Retirable(kind="migration", name=one.tool, version=one.recorded, why="no open job called the tool so")
-        for one in migrations.all()
-        if (one.tool, one.recorded.removeprefix("sha256:")) not in open_uses
+        Retirable(
+            kind="migration", name=dependency.tool, version=dependency.recorded, why="no open job called the tool so"
+        )
+        for dependency in migrations.all()
+        if (dependency.tool, dependency.recorded.removeprefix("sha256:")) not in open_uses
     ]
     retirable += [
         Retirable(kind="patch", name=recipe, version=change, why="every open job of the recipe takes the new way")

@@ -158,7 +158,7 @@ def _limited(policy: Policy, facts: RecordedFacts, decided: Decided) -> Recorded
     if query.tool is None or query.facts is None or not policy.needs_facts:
         return facts
     limits = policy.needs(query.tool, query.key).limits
-    keys = {one.limit.key(one.rule.id, query): taken[one.rule.id] for one in limits if one.rule.id in taken}
+    keys = {limit.limit.key(limit.rule.id, query): taken[limit.rule.id] for limit in limits if limit.rule.id in taken}
     return replace(facts, query=replace(query, facts=replace(query.facts, taken=keys)))
 
 
@@ -193,8 +193,8 @@ class DriftReport(msgspec.Struct, frozen=True, kw_only=True):
         """Return whether something harmful differs: calls that end otherwise, tools or code that broke or went."""
         if self.resumes == "no":
             return True
-        tools = any(one.refused or one.asks or one.drift in _HARMFUL for one in self.tools)
-        return tools or any(one.change in {"gone", "changed"} for one in self.code)
+        tools = any(comparison.refused or comparison.asks or comparison.drift in _HARMFUL for comparison in self.tools)
+        return tools or any(comparison.change in {"gone", "changed"} for comparison in self.code)
 
 
 _HARMFUL: Final = frozenset({"gone", "breaking", "unknown"})
@@ -282,10 +282,10 @@ class Drift:
         workers = await present(journal)
         drifts, used = code.drifts(self._parts.programs.recipes), tuple(uses.uses())
         return VersionsReport(
-            open=sum(one.open for one in drifts if one.kind != "child"),
+            open=sum(drift.open for drift in drifts if drift.kind != "child"),
             needs=needs_of(drifts, used, catalog, workers),
             retirable=retirable_of(drifts, used, self._parts.services.migrations, patches, workers),
-            workers=tuple(worker_words(one.started.owner) for one in workers),
+            workers=tuple(worker_words(drift.started.owner) for drift in workers),
         )
 
     @operation(
@@ -358,7 +358,7 @@ class Drift:
         """
         services = self._parts.services
         policy = Policy.parse(rules, taint=taint, groups=parse_groups(groups or {}))
-        metas = {one.meta.name: one.meta for one in await services.catalog.tools(_PATIENCE_S)}
+        metas = {tool.meta.name: tool.meta for tool in await services.catalog.tools(_PATIENCE_S)}
         return await backtest(self._parts.journal, policy, metas, since=since, remembers=services.remembered.count)
 
 

@@ -196,11 +196,11 @@ def _refused(tool: Tool, args: Any, payload: k.ToolInvocationStarted, origin: Or
     """Tell of a call whose arguments today's schema refuses."""
     try:
         problems = tool.input.problems(args)
-        why = "; ".join(f"{one.path or '/'} {one.message}" for one in problems[:_PROBLEMS])
+        reason = "; ".join(f"{problem.path or '/'} {problem.message}" for problem in problems[:_PROBLEMS])
     except NotCanonicalError as error:
-        why = str(error)
+        reason = str(error)
     code = Code.INVALID_TOOL_ARGS.name
-    return ChangedCall(job=origin.id, step=payload.step, change="refused", code=code, reason=why)
+    return ChangedCall(job=origin.id, step=payload.step, change="refused", code=code, reason=reason)
 
 
 class ToolComparison:
@@ -217,7 +217,7 @@ class ToolComparison:
         for use in uses.values():
             by_tool.setdefault(use.key[0], []).append(use)
         drifts = [await self._drift(tool, of_tool, calls) for tool, of_tool in by_tool.items()]
-        return sorted((one for one in drifts if one is not None), key=_badness)
+        return sorted((drift for drift in drifts if drift is not None), key=_badness)
 
     async def _drift(self, name: str, uses: list[Use], calls: CallChanges) -> ToolDrift | None:
         tool = self._catalog.known(name)
@@ -246,17 +246,17 @@ class ToolComparison:
         return tool is not None or self._catalog.heard(use.key[1]) or use.key[1] not in self._catalog.provider_ids
 
     async def _variant(self, tool: Tool | None, use: Use) -> Variant:
-        told = use.told()
+        use_told = use.told()
         drift, lines = ("gone", ("the tool is gone",)) if tool is None else await self._compared(tool, use)
         return Variant(
             drift=drift,
-            provider_id=told.provider_id,
-            version=told.version,
-            request_schema_hash=told.request_schema_hash,
-            response_schema_hash=told.response_schema_hash,
-            calls=told.calls,
-            first_at=told.first_at,
-            last_at=told.last_at,
+            provider_id=use_told.provider_id,
+            version=use_told.version,
+            request_schema_hash=use_told.request_schema_hash,
+            response_schema_hash=use_told.response_schema_hash,
+            calls=use_told.calls,
+            first_at=use_told.first_at,
+            last_at=use_told.last_at,
             changes=lines,
         )
 

@@ -89,13 +89,13 @@ def _laid(left: Sequence[_Item], right: Sequence[_Item]) -> Iterator[tuple[str, 
     if max(len(mine), len(its)) > _MOST:
         yield from _changed(mine, its)
     else:
-        matcher = SequenceMatcher(None, [one.key for one in mine], [one.key for one in its], autojunk=False)
-        for tag, one, two, three, four in matcher.get_opcodes():
+        matcher = SequenceMatcher(None, [step.key for step in mine], [step.key for step in its], autojunk=False)
+        for tag, step, two, three, four in matcher.get_opcodes():
             if tag == "equal":
-                for first, second in zip(mine[one:two], its[three:four], strict=True):
+                for first, second in zip(mine[step:two], its[three:four], strict=True):
                     yield from _pair(first, second)
             else:
-                yield from _changed(mine[one:two], its[three:four])
+                yield from _changed(mine[step:two], its[three:four])
     for first, second in zip(left[len(left) - end :], right[len(right) - end :], strict=True):
         yield from _pair(first, second)
 
@@ -284,8 +284,8 @@ def _run(story: Story) -> dict[str, tuple[str, str]]:
     if isinstance(end, k.JobCompleted):
         facts["result"] = _value(end.result, end.result_blob)
     if isinstance(end, k.JobFailed):
-        said = f"{end.error.code}: {end.error.message}"
-        facts["error"] = (said, said)
+        text = f"{end.error.code}: {end.error.message}"
+        facts["error"] = (text, text)
     return facts
 
 
@@ -301,8 +301,8 @@ def _facts(story: Story, step: StepNarrative) -> dict[str, tuple[str, str]]:
     if record is not None:
         facts |= _of_call(record, step)
     if step.llm_invocation is not None:
-        said = step.llm_invocation
-        facts["model"] = (f"{said.provider} {said.model}",) * 2
+        invocation = step.llm_invocation
+        facts["model"] = (f"{invocation.provider} {invocation.model}",) * 2
         committed = history.models[place].committed
         if committed is not None and committed.cost is not None:
             facts["cost"] = (f"{committed.cost:.9f}", f"${committed.cost:.6f}")
@@ -312,12 +312,14 @@ def _facts(story: Story, step: StepNarrative) -> dict[str, tuple[str, str]]:
 def _of_call(record: CallRecord, step: StepNarrative) -> dict[str, tuple[str, str]]:
     """The version, rule and approval of a call; which question that was does not count."""
     tool = step.tool_invocation
-    decided = [one for asked in step.confirmations for one in asked.decisions]
-    approval = ", ".join(f"{one.decision} by {one.by}" for one in decided) or ("asked" if step.confirmation else "")
+    decided = [decision for confirmation in step.confirmations for decision in confirmation.decisions]
+    approval = ", ".join(f"{decision.decision} by {decision.by}" for decision in decided) or (
+        "asked" if step.confirmation else ""
+    )
     facts = {"approval": (approval, approval), "rule": (step.rule_id, step.rule_id)}
     if tool is not None and record.started is not None:
         schemas = (tool.request_schema_hash, tool.response_schema_hash)
-        words = " ".join(filter(None, (tool.provider, tool.version, *(one[7:19] for one in schemas))))
+        words = " ".join(filter(None, (tool.provider, tool.version, *(decision[7:19] for decision in schemas))))
         facts["version"] = ("|".join((tool.provider, tool.version, *schemas)), words)
     return facts
 

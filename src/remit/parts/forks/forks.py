@@ -62,7 +62,7 @@ def result_given(step: str, value: Any, events: Iterable[Event], by: str) -> Cha
     What a model said is a text; a moment is in microseconds since the Unix epoch.
     """
     recorded = [k.decode(event.kind, event.data) for event in events]
-    last = next((one for one in reversed(recorded) if isinstance(one, _RESULTS)), None)
+    last = next((payload for payload in reversed(recorded) if isinstance(payload, _RESULTS)), None)
     try:
         match last:
             case k.ToolInvocationFinished():
@@ -83,27 +83,27 @@ def result_given(step: str, value: Any, events: Iterable[Event], by: str) -> Cha
             case _:
                 pass
     except msgspec.ValidationError as error:
-        why = f"this is no result for step {step}: {error}"
+        reason = f"this is no result for step {step}: {error}"
         raise UsageError(
-            why, code=Code.FORK_INVALID, remedy="Look at what it returned: remit show JOB STEP."
+            reason, code=Code.FORK_INVALID, remedy="Look at what it returned: remit show JOB STEP."
         ) from error
-    why = f"step {step} has no result that another one could take the place of"
-    raise UsageError(why, code=Code.FORK_INVALID, remedy=f"Run it again instead: --at {step}.")
+    reason = f"step {step} has no result that another one could take the place of"
+    raise UsageError(reason, code=Code.FORK_INVALID, remedy=f"Run it again instead: --at {step}.")
 
 
 def _finished(last: k.ToolInvocationFinished, inline: k.OptionalRaw, ref: k.OptionalRef, by: str) -> k.Payload:
     outcome = last.step_outcome if last.outcome == "success" else "success"
-    given = {"outcome": "success", "step_outcome": outcome, "error": None, "evidence": 0, "decided_by": by}
+    fields = {"outcome": "success", "step_outcome": outcome, "error": None, "evidence": 0, "decided_by": by}
     if last.effect and last.outcome != "success":
-        given |= {"effect": "committed", "effect_by": "person"}
-    return msgspec.structs.replace(last, result=inline, result_blob=ref, **given)
+        fields |= {"effect": "committed", "effect_by": "person"}
+    return msgspec.structs.replace(last, result=inline, result_blob=ref, **fields)
 
 
 def _said(last: k.CommandCommitted, text: str) -> Change:
     message = Message("assistant", (Text(text),), f"{last.llm_provider}/{last.llm_model}")
     packed = pack(encode(message))
-    given = {"outcome": "success", "error": None, "again_ms": None, "finish_reason": "answer"}
-    return Change(msgspec.structs.replace(last, result=packed.inline, result_blob=packed.ref, **given), packed.blobs)
+    fields = {"outcome": "success", "error": None, "again_ms": None, "finish_reason": "answer"}
+    return Change(msgspec.structs.replace(last, result=packed.inline, result_blob=packed.ref, **fields), packed.blobs)
 
 
 _RESULTS = (
@@ -200,9 +200,9 @@ class Forks:
         taken = await cut(line, at, results, args, repeat=repeat)
         if taken.repeated:
             steps = ", ".join(taken.repeated)
-            why = f"the fork of {job} would repeat calls that took effect, or may have: step {steps}"
+            problem = f"the fork of {job} would repeat calls that took effect, or may have: step {steps}"
             remedy = f"Choose a later step with --at, or --repeat them. See what they did: remit trace {job}"
-            raise StateError(why, code=Code.RETRY_REPEATS, remedy=remedy)
+            raise StateError(problem, code=Code.RETRY_REPEATS, remedy=remedy)
         changes = await self._changes(taken, results, args, by or self._principal)
         created, blobs = await self._created(job, input or {})
         base, before = taken.line[0].job, line[0].forked
@@ -263,21 +263,21 @@ class Forks:
         strange = [name for name in tools if name not in called and await self._parts.catalog.find(name) is None]
         strange += [name or "the default" for name in models if not (name in models_used if name else models_used)]
         if strange:
-            why = f"{job} uses no tool or model {', '.join(strange):.200}, so there is nothing to put another one in"
+            reason = f"{job} uses no tool or model {', '.join(strange):.200}, so there is nothing to put another one in"
             remedy = f"`remit show {job}` names those of its steps."
-            raise UsageError(why, code=Code.FORK_INVALID, remedy=remedy)
+            raise UsageError(reason, code=Code.FORK_INVALID, remedy=remedy)
 
     async def _changes(
         self, taken: Cut, results: Mapping[str, Any], args: Mapping[str, dict[str, Any]], by: str
     ) -> list[Change]:
         """Return what the fork gives steps. Raises UsageError (FORK_INVALID) for one that has no result to change."""
-        changes = [Change(one) for one in taken.changes]
+        changes = [Change(change) for change in taken.changes]
         for step, value in results.items():
             events = await events_of(taken.line, taken.seq, step)
             if not events:
-                why = f"step {step} is not among those that are shared, so it has no result to change"
+                reason = f"step {step} is not among those that are shared, so it has no result to change"
                 remedy = f"Let the fork begin after it, or give it other arguments: {step}.args."
-                raise UsageError(why, code=Code.FORK_INVALID, remedy=remedy)
+                raise UsageError(reason, code=Code.FORK_INVALID, remedy=remedy)
             changes.append(result_given(step, value, events, by))
         return [*changes, *(args_given(step, value, by) for step, value in args.items())]
 

@@ -212,13 +212,13 @@ async def line_of(journal: Journal, job: str, last: int) -> tuple[Segment, ...]:
             raise ChainBrokenError(f"{job} shares events with itself", remedy=f"Run `remit verify {job}`.")
         stream = stream_of(job)
         own = await journal.page(stream, 0, OWN)
-        said = k.decode(own[1].kind, own[1].data) if len(own) == OWN else None
-        forked = said if isinstance(said, k.JobForked) and said.shared else None
+        payload = k.decode(own[1].kind, own[1].data) if len(own) == OWN else None
+        forked = payload if isinstance(payload, k.JobForked) and payload.shared else None
         if forked is None:
             line.append(Segment(job, None, Places(journal, stream, 0, last), ()))
             return tuple(line)
         changed = await journal.page(stream, OWN, forked.changes) if forked.changes else []
-        changes = tuple(one for event in changed if (one := k.decode(event.kind, event.data)) is not None)
+        changes = tuple(change for event in changed if (change := k.decode(event.kind, event.data)) is not None)
         line.append(Segment(job, forked, Places(journal, stream, OWN + forked.changes, last), changes))
         job, last = forked.job, forked.seq
 
@@ -231,7 +231,7 @@ async def cut(
     for index, segment in enumerate(line):
         seq = await _cut(segment.places, at, results, args, is_last=index == len(line) - 1)
         if seq is not None:
-            changes = await _held([change for one in reversed(later) for change in one.changes], line[index:], seq)
+            changes = await _held([change for entry in reversed(later) for change in entry.changes], line[index:], seq)
             repeated = () if repeat else await _repeated([*later, segment], seq)
             return Cut(line[index:], seq, changes, repeated)
         later.append(segment)

@@ -115,8 +115,8 @@ def _json(text: str, what: str) -> Any:
     try:
         return msgspec.json.decode(text)
     except msgspec.DecodeError as error:
-        why = f"{what} is not JSON: {error}"
-        raise UsageError(why, code=Code.FORK_INVALID, remedy="Put text in quotes.") from error
+        reason = f"{what} is not JSON: {error}"
+        raise UsageError(reason, code=Code.FORK_INVALID, remedy="Put text in quotes.") from error
 
 
 def _object(text: str, what: str) -> dict[str, Any]:

@@ -143,8 +143,8 @@ async def golden_of(journal: Journal, job: str, name: str, known: Iterable[str] 
         raise StateError(f"{job} is a session, and no golden job", code=Code.JOB_NOT_REPLAYABLE, remedy=remedy)
     events = await whole(journal, (await journal.read(stream_of(job)))[: head.seq])
     if len(events) > _MOST:
-        why = f"{job} has {len(events)} events; a golden job has at most {_MOST}"
-        raise StateError(why, code=Code.GOLDEN_INVALID, remedy="Choose a shorter job.")
+        reason = f"{job} has {len(events)} events; a golden job has at most {_MOST}"
+        raise StateError(reason, code=Code.GOLDEN_INVALID, remedy="Choose a shorter job.")
     blobs: dict[str, bytes] = {}
     payloads = [await _inlined(journal, payload, blobs) for payload in _alone(events)]
     secrets = Secrets(known)
@@ -196,7 +196,7 @@ async def _inlined(journal: Journal, payload: Any, blobs: dict[str, bytes]) -> A
     for name in shape.nested:
         held = getattr(payload, name)
         if isinstance(held, list | tuple) and not isinstance(payload, k.EvidenceAttached):
-            changes[name] = tuple([await _inlined(journal, one, blobs) for one in held])
+            changes[name] = tuple([await _inlined(journal, item, blobs) for item in held])
     for named in digests_in(payload):
         if named.whose == "shared" and (data := await journal.blob(named.digest)):
             blobs[named.digest] = data

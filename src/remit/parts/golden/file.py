@@ -59,8 +59,8 @@ class Golden(msgspec.Struct, frozen=True, kw_only=True):
 def checked_name(name: str) -> str:
     """Return the name of a golden job. Raise UsageError for one that no file should have."""
     if not _NAME.fullmatch(name) or ".." in name:
-        why = f"{name!r:.80} is not a name for a golden job"
-        raise UsageError(why, code=Code.GOLDEN_INVALID, remedy="Use letters a-z, digits, '-', '_' and '.'.")
+        reason = f"{name!r:.80} is not a name for a golden job"
+        raise UsageError(reason, code=Code.GOLDEN_INVALID, remedy="Use letters a-z, digits, '-', '_' and '.'.")
     return name
 
 

@@ -94,8 +94,8 @@ class Checking:
 
     def __init__(self, parts: Parts, jobs: Jobs) -> None:
         if parts.settings.journal.url != MEMORY:
-            why = "golden jobs are checked in a journal in memory, which this is not"
-            raise StateError(why, code=Code.GOLDEN_INVALID, remedy='Open it with Remit(":memory:", …).')
+            reason = "golden jobs are checked in a journal in memory, which this is not"
+            raise StateError(reason, code=Code.GOLDEN_INVALID, remedy='Open it with Remit(":memory:", …).')
         self._journal = parts.journal
         self._jobs = jobs
         self._parts = parts.parts
@@ -137,8 +137,10 @@ class Checking:
 def _payload(kind: str, data: object) -> k.Payload:
     payload = k.decode(kind, msgspec.json.encode(data))
     if payload is None:
-        why = f"it has an event of the kind {kind:.80}, which is not known here"
-        raise UsageError(why, code=Code.GOLDEN_INVALID, remedy="Upgrade Remit, or name the part in app.capabilities.")
+        reason = f"it has an event of the kind {kind:.80}, which is not known here"
+        raise UsageError(
+            reason, code=Code.GOLDEN_INVALID, remedy="Upgrade Remit, or name the part in app.capabilities."
+        )
     return payload
 
 

@@ -96,8 +96,8 @@ def connect_command(state: State, agent: AgentName, managed: bool, deadline: int
         with usage_error("Codex does not say that it trusts the hooks", "Trust them in Codex: /hooks."):
             notes = trust_hooks(file, folder.connections, Path.cwd())
     names = [change.name for change in changes]
-    found = {"file": str(file), "agent": agent, "hooks": names, "notes": notes, "diff": difference, "written": written}
-    return state.show(found, lambda state, _: report(state, notes, f"connected {agent}" if written else ""))
+    fields = {"file": str(file), "agent": agent, "hooks": names, "notes": notes, "diff": difference, "written": written}
+    return state.show(fields, lambda state, _: report(state, notes, f"connected {agent}" if written else ""))
 
 
 @command.command("disconnect")
@@ -137,8 +137,8 @@ def disconnect_command(state: State, agent: AgentName, managed: bool, yes: bool)
         record.forget()
         if agent == "codex":
             untrust(file, folder.connections)
-    found = {"file": str(file), "agent": agent, "diff": difference, "written": written}
-    return state.show(found, lambda state, _: report(state, [], f"disconnected {agent}" if written else ""))
+    fields = {"file": str(file), "agent": agent, "diff": difference, "written": written}
+    return state.show(fields, lambda state, _: report(state, [], f"disconnected {agent}" if written else ""))
 
 
 @command.command("status")
@@ -166,8 +166,8 @@ def _print(state: State, findings: list[Finding]) -> None:
     out = state.output.out
     for finding in findings:
         verdict = out.style("ok  ", "ok") if finding.answer == "asked" else out.style("fail", "fail")
-        told = "gate asked" if finding.answer == "asked" else finding.answer
-        out.line(f"{verdict}  {one_line(f'{finding.agent}, {finding.where}: {told}'.replace(', :', ':'))}")
+        verdict_text = "gate asked" if finding.answer == "asked" else finding.answer
+        out.line(f"{verdict}  {one_line(f'{finding.agent}, {finding.where}: {verdict_text}'.replace(', :', ':'))}")
         if finding.why:
             out.line(f"      {out.style('->', 'cyan')} {one_line(finding.why)}")
 

@@ -139,9 +139,9 @@ class GuardServer:
             finally:
                 gone.cancel()
         except (RemitError, ValueError) as error:
-            why = error.message if isinstance(error, RemitError) else str(error)
-            _log.error("a hook could not be answered: %s", why)
-            return b"2" + f"remit guard: {why}".replace("\n", " ").encode() + b"\n"
+            reason = error.message if isinstance(error, RemitError) else str(error)
+            _log.error("a hook could not be answered: %s", reason)
+            return b"2" + f"remit guard: {reason}".replace("\n", " ").encode() + b"\n"
 
 
 def _is_ours(peer: Any) -> bool:

@@ -257,9 +257,9 @@ class Guard:
     ) -> tuple[tuple[AgentCall, asyncio.Task[OutcomeView]], tuple[str, ...]] | None:
         """Return the open call that a report is about, and what does not fit; without an id the oldest alike."""
         if hook.call:
-            found = [each for each in session.open if each[0].hook.call == hook.call]
-            changed = bool(found) and found[0][0].hook.args != hook.args
-            return (found[0], ("arguments_changed",) if changed else ()) if found else None
+            matches = [each for each in session.open if each[0].hook.call == hook.call]
+            changed = bool(matches) and matches[0][0].hook.args != hook.args
+            return (matches[0], ("arguments_changed",) if changed else ()) if matches else None
         tool = [each for each in session.open if each[0].hook.tool == hook.tool]
         alike = [each for each in tool if each[0].hook.args == hook.args]
         if alike:
@@ -309,13 +309,13 @@ class Guard:
         name, kind = step_of(hook)
         left = next((each for each in session.left or () if _is_about(each.started, hook, name)), None)
         if left is None or session.left is None:
-            why: Any = "refused" if hook.call and hook.call in session.refused else "not_asked"
+            reason: Any = "refused" if hook.call and hook.call in session.refused else "not_asked"
             arguments = sha256(_encoded(common_args(hook, kind)))
             ungated = HooksCallUngated(
-                agent=hook.agent, tool_name=name, why=why, call_id=hook.call, arguments_hash=arguments
+                agent=hook.agent, tool_name=name, why=reason, call_id=hook.call, arguments_hash=arguments
             )
             await self._service.sessions.record(session.name, ungated)
-            _log.warning("%s made a call without leave: %s (%s)", hook.agent, name, why)
+            _log.warning("%s made a call without leave: %s (%s)", hook.agent, name, reason)
             return
         session.left.remove(left)
         remarks = () if hook.call else ("joined_by_order",)
@@ -361,8 +361,8 @@ class Guard:
 
 
 def _is_about(started: ToolInvocationStarted, hook: Hook, name: str) -> bool:
-    told = started.client.get("call_id", "")
-    return told == hook.call if hook.call else not told and started.tool_name == name
+    call_id = started.client.get("call_id", "")
+    return call_id == hook.call if hook.call else not call_id and started.tool_name == name
 
 
 def _encoded(value: Any) -> bytes:
@@ -387,8 +387,8 @@ def _refusal(task: asyncio.Task[OutcomeView]) -> Verdict:
         outcome = task.result()
     except Exception as error:  # noqa: BLE001 - whatever it is, the call must not be made
         _log.exception("a call could not be taken through the gate")
-        why = error.message if isinstance(error, RemitError) else type(error).__name__
-        return Verdict("deny", f"Remit could not decide about it: {why}")
+        reason = error.message if isinstance(error, RemitError) else type(error).__name__
+        return Verdict("deny", f"Remit could not decide about it: {reason}")
     if remedy := _question(task):
         return Verdict("deny", _APPROVE.format(remedy=remedy))
     return Verdict("deny", f"{outcome.code}: {outcome.reason}. {outcome.remedy}".replace("..", "."))

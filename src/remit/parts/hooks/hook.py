@@ -164,14 +164,14 @@ def read_hook(tag: str, data: bytes) -> Hook:
 
 def _failure(hook: Hook) -> dict[str, Any]:
     """Return how a call failed, as far as its agent tells failures apart from results."""
-    told = hook.result if isinstance(hook.result, dict) else {}
+    result = hook.result if isinstance(hook.result, dict) else {}
     if hook.moment == "failed":
         return {"error": hook.error or "the agent says that it failed"}
     if hook.moment != "after":
         return {}
-    if isinstance(told.get("error"), str | dict) and told["error"]:
-        return {"error": str(told["error"]), "moment": "failed"}
-    code = told.get("metadata", {}).get("exit") if isinstance(told.get("metadata"), dict) else None
+    if isinstance(result.get("error"), str | dict) and result["error"]:
+        return {"error": str(result["error"]), "moment": "failed"}
+    code = result.get("metadata", {}).get("exit") if isinstance(result.get("metadata"), dict) else None
     return {"error": f"exit {code}", "moment": "failed"} if isinstance(code, int) and code else {}
 
 
@@ -300,12 +300,12 @@ _DEPTH: Final = 3
 
 def programs_of(command: str) -> list[str]:
     """Return the programs that a command names, each by its name and with its first word: `git`, `git push`."""
-    found: dict[str, None] = {}
+    programs: dict[str, None] = {}
     for program, *rest in _simple(command, _DEPTH):
-        found[program] = None
+        programs[program] = None
         if rest and _WORD.fullmatch(rest[0]):
-            found[f"{program} {rest[0]}"] = None
-    return list(found)
+            programs[f"{program} {rest[0]}"] = None
+    return list(programs)
 
 
 def is_interactive(command: str) -> bool:
@@ -357,24 +357,24 @@ def answer(hook: Hook, verdict: Verdict) -> bytes:
     effect, reason = verdict.effect, " ".join(verdict.reason.split())
     if effect == "none" or (effect == "allow" and hook.agent in {"codex", "opencode"}):
         return b"0\n"
-    said: dict[str, Any]
+    reply: dict[str, Any]
     if hook.moment == "permit":
         decision = {"behavior": effect} | ({"message": reason} if effect == "deny" else {})
-        said = {"hookSpecificOutput": {"hookEventName": "PermissionRequest", "decision": decision}}
-        return b"0" + msgspec.json.encode(said) + b"\n"
+        reply = {"hookSpecificOutput": {"hookEventName": "PermissionRequest", "decision": decision}}
+        return b"0" + msgspec.json.encode(reply) + b"\n"
     match hook.agent:
         case "opencode":
             return b"2" + reason.encode() + b"\n"
         case "gemini":
-            said = {"decision": effect, "reason": reason}
+            reply = {"decision": effect, "reason": reason}
         case "copilot":
-            said = {"permissionDecision": effect, "permissionDecisionReason": reason}
+            reply = {"permissionDecision": effect, "permissionDecisionReason": reason}
         case _:
-            said = {
+            reply = {
                 "hookSpecificOutput": {
                     "hookEventName": "PreToolUse",
                     "permissionDecision": effect,
                     "permissionDecisionReason": reason,
                 }
             }
-    return b"0" + msgspec.json.encode(said) + b"\n"
+    return b"0" + msgspec.json.encode(reply) + b"\n"

@@ -229,8 +229,8 @@ def check_claude(text: str, where: str) -> None:
         raise SettingsError(
             f"{where}: {error}", remedy="Correct it: Claude drops a file that is not plain JSON."
         ) from error
-    for path, why in _faults(settings):
-        raise SettingsError(f"{where}: {path} {why}", remedy="Correct it: Claude drops the whole file for it.")
+    for path, reason in _faults(settings):
+        raise SettingsError(f"{where}: {path} {reason}", remedy="Correct it: Claude drops the whole file for it.")
 
 
 def _faults(settings: Any) -> Iterator[tuple[str, str]]:

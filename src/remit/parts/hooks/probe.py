@@ -92,9 +92,9 @@ def probe(agent: AgentName, project: Path, env: Mapping[str, str]) -> Iterator[F
         return
     with tempfile.TemporaryDirectory(prefix="remit-guard-") as empty:
         for folder, where in ((Path(empty), "an empty folder"), (project, str(project))):
-            answer, said = _run(program, agent, folder, env)
-            why = "" if answer == "asked" else "; ".join(_causes(agent, folder, env)) or said[-200:]
-            yield Finding(agent, where, answer, why)
+            answer, output = _run(program, agent, folder, env)
+            reason = "" if answer == "asked" else "; ".join(_causes(agent, folder, env)) or output[-200:]
+            yield Finding(agent, where, answer, reason)
 
 
 def _causes(agent: AgentName, folder: Path, env: Mapping[str, str]) -> list[str]:
@@ -123,11 +123,11 @@ def _run(program: str, agent: AgentName, folder: Path, env: Mapping[str, str]) -
                 timeout=_LIMIT_S,
                 check=False,
             )
-            said = ran.stdout.decode("utf-8", "replace")
+            output = ran.stdout.decode("utf-8", "replace")
         except subprocess.TimeoutExpired:
-            said = f"it did not end within {_LIMIT_S} s"
+            output = f"it did not end within {_LIMIT_S} s"
         server.shutdown()
-    return "asked" if model.asked else "not asked" if model.called else "no model call", " ".join(said.split())
+    return "asked" if model.asked else "not asked" if model.called else "no model call", " ".join(output.split())
 
 
 class _Model(BaseHTTPRequestHandler):
@@ -206,12 +206,12 @@ def _events(path: str, wants: tuple[str, str] | None) -> list[bytes]:
             _data({"candidates": [candidate], "usageMetadata": _tokens("promptTokenCount", "candidatesTokenCount")})
         ]
     call = {"index": 0, "id": "call_probe", "type": "function", "function": {"name": name, "arguments": args}}
-    said: dict[str, Any] = {"role": "assistant", "content": None if wants else "done"}
-    said |= {"tool_calls": [call]} if wants else {}
+    message: dict[str, Any] = {"role": "assistant", "content": None if wants else "done"}
+    message |= {"tool_calls": [call]} if wants else {}
     chunk = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m"}
     reason = "tool_calls" if wants else "stop"
     return [
-        _data({**chunk, "choices": [{"index": 0, "delta": said, "finish_reason": None}]}),
+        _data({**chunk, "choices": [{"index": 0, "delta": message, "finish_reason": None}]}),
         _data(
             {
                 **chunk,

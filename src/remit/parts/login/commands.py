@@ -123,8 +123,8 @@ async def _ask(
         async with http.request(method, url, data=form or {}, headers=headers, allow_redirects=False) as response:
             body, status = await response.content.read(MAX_ANSWER), response.status
     except (aiohttp.ClientError, OSError, TimeoutError) as error:
-        why = str(error) or type(error).__name__
-        raise NotSentError(f"{url}: {why}", remedy="Check the URL, and that `remit serve` runs there.") from error
+        reason = str(error) or type(error).__name__
+        raise NotSentError(f"{url}: {reason}", remedy="Check the URL, and that `remit serve` runs there.") from error
     if status != 200:  # noqa: PLR2004 - OK
         raise _known(error_of(status, body))
     try:

@@ -158,9 +158,9 @@ class LoginPart:
 
     async def _device(self, _headers: Mapping[str, str], _query: bytes, _body: bytes) -> _Answer:
         """Begin a login that a person makes on another device."""
-        said = await self._sessions.provider.begin_device()
+        begin_device = await self._sessions.provider.begin_device()
         names = ("device_code", "user_code", "verification_uri", "verification_uri_complete", "expires_in", "interval")
-        return _json({name: said[name] for name in names if name in said})
+        return _json({name: begin_device[name] for name in names if name in begin_device})
 
     async def _session(self, _headers: Mapping[str, str], _query: bytes, body: bytes) -> _Answer:
         """Begin the session of a person who logged in on another device; LOGIN_PENDING until then."""

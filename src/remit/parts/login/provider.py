@@ -187,7 +187,7 @@ class Provider:
         if listed is None:
             listed = (await self._userinfo(str(said.get("access_token") or ""), claims["sub"])).get(name, [])
         groups = [listed] if isinstance(listed, str) else listed if isinstance(listed, list) else []
-        fit = [one for one in groups if isinstance(one, str) and 0 < len(one) <= _GROUP and one.isprintable()]
+        fit = [group for group in groups if isinstance(group, str) and 0 < len(group) <= _GROUP and group.isprintable()]
         if len(groups) > _MOST_GROUPS:
             raise refused(
                 f"The provider lists more than {_MOST_GROUPS} groups. Have it list only those that count here."
@@ -265,8 +265,8 @@ class Provider:
                         body = await response.content.read(_MAX_BYTES)
                         status = response.status
         except (aiohttp.ClientError, OSError, TimeoutError, BlockedAddressError) as error:
-            why = line(str(error)) or type(error).__name__
-            raise Problem(Code.LOGIN_UNAVAILABLE, f"{self.issuer} cannot be reached: {why}") from error
+            reason = line(str(error)) or type(error).__name__
+            raise Problem(Code.LOGIN_UNAVAILABLE, f"{self.issuer} cannot be reached: {reason}") from error
         try:
             said = msgspec.json.decode(body)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

@@ -159,7 +159,9 @@ class Sessions:
 
     def _scopes(self, groups: Sequence[str]) -> frozenset[Scope]:
         """The scopes of someone in these groups, as the settings say now."""
-        return frozenset(scope for one in self._grants if not one.group or one.group in groups for scope in one.scopes)
+        return frozenset(
+            scope for grant in self._grants if not grant.group or grant.group in groups for scope in grant.scopes
+        )
 
     async def _renewed(self, login: Login, secret: str) -> Login | None:
         """Ask the provider about the person, unless another process does; the session afterwards."""

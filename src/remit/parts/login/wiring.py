@@ -38,8 +38,8 @@ def open_people(parts: Parts) -> People | None:
         from remit.parts.login.provider import Provider  # noqa: PLC0415 - needs an extra
         from remit.parts.login.sessions import Sessions  # noqa: PLC0415 - needs an extra
     except ModuleNotFoundError as error:
-        why = f"[login] needs {error.name}, which is not installed"
-        raise SettingsError(why, remedy="Install it: pip install 'remit[jwt]'") from error
+        reason = f"[login] needs {error.name}, which is not installed"
+        raise SettingsError(reason, remedy="Install it: pip install 'remit[jwt]'") from error
     secret = expand(own.client_secret, os.environ, "[login] client_secret")
     return Sessions(parts.journal, Provider(own, secret, parts.journal.clock), grants)
 

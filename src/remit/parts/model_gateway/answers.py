@@ -146,9 +146,9 @@ class Answers:
     def _drift(self, request: Request, call: Recorded, number: int) -> None:
         if self._results == "strict":
             return
-        found = first_difference(self._recorded(call, "strict").value, self._identity(request, "strict").value)
-        if found is not None:
-            self.drifts.append(_finding(number, call.asked.step, found))
+        difference = first_difference(self._recorded(call, "strict").value, self._identity(request, "strict").value)
+        if difference is not None:
+            self.drifts.append(_finding(number, call.asked.step, difference))
 
     def _unmatched(self, request: Request, number: int, *, main: bool) -> Finding:
         """Compare a question with the recorded one that it most likely is: the first of its kind that is left."""
@@ -159,8 +159,8 @@ class Answers:
                 number=number, step="", path="$", recorded="nothing", now=f"a question to {request.route.path}"
             )
         call = min(left, key=self.recording.calls.index)
-        found = first_difference(self._recorded(call, self._results).value, now.value)
-        return _finding(number, call.asked.step, found or Difference("$", "its bytes", "other bytes"))
+        difference = first_difference(self._recorded(call, self._results).value, now.value)
+        return _finding(number, call.asked.step, difference or Difference("$", "its bytes", "other bytes"))
 
     def _worse(self, one: Finding | None, other: Finding) -> Finding:
         """Of two findings the first, unless it is of a side call."""

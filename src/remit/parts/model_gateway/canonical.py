@@ -107,7 +107,7 @@ class _Form:
                 continue
             if not inside and name in _IDS | _SEALS and isinstance(each, str):
                 form[name] = self._renamed(each)
-            elif name == "enum" and isinstance(each, list) and all(isinstance(one, str) for one in each):
+            elif name == "enum" and isinstance(each, list) and all(isinstance(item, str) for item in each):
                 form[name] = self._changed("lists", each, sorted(each))
             else:
                 below = inside or name in _VALUES or (name == "input" and isinstance(each, dict))
@@ -133,11 +133,11 @@ class _Form:
             where = named
         if not where:
             return form
-        said = form[where]
-        kept = {"name": said.get("name"), "id": said.get("id")} if isinstance(said, dict) else {}
-        codes = _EXIT.findall(msgspec.json.encode(said).decode())
+        tool = form[where]
+        identity_fields = {"name": tool.get("name"), "id": tool.get("id")} if isinstance(tool, dict) else {}
+        codes = _EXIT.findall(msgspec.json.encode(tool).decode())
         self.rules.add("results")
-        return form | {where: {**kept, "result": "<result>", "exit": codes}}
+        return form | {where: {**identity_fields, "result": "<result>", "exit": codes}}
 
     def _renamed(self, name: str) -> str:
         self.rules.add("ids")
@@ -188,12 +188,12 @@ def identity(
         if not isinstance(value, dict):
             return Identity(sha256(f"{method}\0{route}\0".encode() + body), None, frozenset())
         form = _Form(roots or {}, results)
-        kept = {name: each for name, each in value.items() if name not in _FIELDS}
-        if len(kept) != len(value):
+        fields = {name: each for name, each in value.items() if name not in _FIELDS}
+        if len(fields) != len(value):
             form.rules.add("fields")
         if not streams:
-            kept = {name: each for name, each in kept.items() if name not in {"stream", "stream_options"}}
-        request = {"method": method, "route": route, "model": model, "body": form.of(kept)}
+            fields = {name: each for name, each in fields.items() if name not in {"stream", "stream_options"}}
+        request = {"method": method, "route": route, "model": model, "body": form.of(fields)}
         return Identity(sha256(canonical(request)), request, frozenset(form.rules))
     except (msgspec.DecodeError, UnicodeError, RecursionError, NotCanonicalError):
         return Identity(sha256(f"{method}\0{route}\0".encode() + body), None, frozenset())
@@ -203,14 +203,14 @@ def first_difference(recorded: Any, now: Any, path: str = "$") -> Difference | N
     """Return the first place where two canonical values differ; None if they do not."""
     if isinstance(recorded, dict) and isinstance(now, dict):
         for name in sorted({*recorded, *now}):
-            if (found := first_difference(recorded.get(name), now.get(name), f"{path}.{name}")) is not None:
-                return found
+            if (difference := first_difference(recorded.get(name), now.get(name), f"{path}.{name}")) is not None:
+                return difference
         return None
     if isinstance(recorded, list) and isinstance(now, list):
         for index in range(max(len(recorded), len(now))):
             one, other = (each[index] if index < len(each) else None for each in (recorded, now))
-            if (found := first_difference(one, other, f"{path}[{index}]")) is not None:
-                return found
+            if (difference := first_difference(one, other, f"{path}[{index}]")) is not None:
+                return difference
         return None
     return None if recorded == now else Difference(path, *_around(_shown(recorded), _shown(now)))
 
@@ -221,7 +221,7 @@ def _shown(value: Any) -> str:
 
 def _around(recorded: str, now: str) -> Sequence[str]:
     """Both texts from shortly before they part."""
-    same = next((at for at, (one, other) in enumerate(zip(recorded, now, strict=False)) if one != other), 0)
+    same = next((at for at, (item, other) in enumerate(zip(recorded, now, strict=False)) if item != other), 0)
     begin = max(0, same - _SHOWN // 4)
     head = "…" if begin else ""
     return [

@@ -134,8 +134,8 @@ def start_of(command: tuple[str, ...], ours: Mapping[str, str], place: Place) ->
     """Return the words and the whole environment of a program."""
     row = _ROWS.get(Path(command[0]).name)
     if row is None and place.tools:
-        why = f"nothing is known of {Path(command[0]).name}'s own tools, so they cannot be left out"
-        raise ProviderError(f"{why}. Governed are {', '.join(_ROWS)}", cause=Code.InvalidInput)
+        reason = f"nothing is known of {Path(command[0]).name}'s own tools, so they cannot be left out"
+        raise ProviderError(f"{reason}. Governed are {', '.join(_ROWS)}", cause=Code.InvalidInput)
     start = row(command, place) if row is not None else Start(command, {})
     gateway = {
         "OPENAI_BASE_URL": f"{place.url}/openai/v1",
@@ -149,8 +149,8 @@ def start_of(command: tuple[str, ...], ours: Mapping[str, str], place: Place) ->
     }
     refusing = dict.fromkeys(("HTTPS_PROXY", "HTTP_PROXY", "https_proxy", "http_proxy"), place.proxy)
     local = "127.0.0.1,localhost"
-    kept = {name: value for name, value in ours.items() if name not in KEYS}
+    config = {name: value for name, value in ours.items() if name not in KEYS}
     return Start(
         start.command,
-        {**kept, **(refusing if place.proxy else {}), "NO_PROXY": local, "no_proxy": local, **gateway, **start.env},
+        {**config, **(refusing if place.proxy else {}), "NO_PROXY": local, "no_proxy": local, **gateway, **start.env},
     )

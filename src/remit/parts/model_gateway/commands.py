@@ -113,8 +113,8 @@ def command(
     from remit.cli.runner import run_async
 
     budget = {name: value for name, value in (("tokens", tokens), ("cost", cost), ("calls", calls)) if value}
-    given = {"budget": budget, "steady": steady, "governed": governed, "alone": not opened}
-    return run_async(lambda stop: _record(state, program, given, title, stop), gentle=True)
+    options = {"budget": budget, "steady": steady, "governed": governed, "alone": not opened}
+    return run_async(lambda stop: _record(state, program, options, title, stop), gentle=True)
 
 
 async def _record(state: State, program: Sequence[str], given: dict[str, Any], title: str, stop: Stop) -> int:
@@ -130,8 +130,8 @@ async def _record(state: State, program: Sequence[str], given: dict[str, Any], t
         row = await remit.service.jobs.row(job)
         if row.state != "completed":
             view = await remit.service.jobs.view(job)
-            why = view.error.message if view.error is not None else row.state
-            raise StateError(f"{job}: {why}", code=Code.JOB_FAILED, remedy=f"See {state.command('trace', job)}.")
+            reason = view.error.message if view.error is not None else row.state
+            raise StateError(f"{job}: {reason}", code=Code.JOB_FAILED, remedy=f"See {state.command('trace', job)}.")
         result = msgspec.convert(await remit.service.jobs.result(job), RunResult)
     if state.as_json:
         state.output.json({"job": job, **msgspec.to_builtins(result)})
@@ -246,18 +246,18 @@ async def _fork(state: State, job: str, program: tuple[str, ...], at: int, stop:
         job = await remit.service.jobs.find(job)
         args = (await recording_of(remit.runtime.journal, job)).args
     require_place(args["folder"], Path.cwd())
-    given: dict[str, Any] = {name: bool(args.get(name)) for name in ("steady", "governed")}
-    given["alone"] = args.get("alone") is not False
-    given |= {"budget": {}, "replays": job, "fork_at": at}
-    return await _record(state, program, given, f"fork of {job} at {at}", stop)
+    options: dict[str, Any] = {name: bool(args.get(name)) for name in ("steady", "governed")}
+    options["alone"] = args.get("alone") is not False
+    options |= {"budget": {}, "replays": job, "fork_at": at}
+    return await _record(state, program, options, f"fork of {job} at {at}", stop)
 
 
 def require_place(recorded: str, here: Path) -> None:
     """Raise UsageError unless a replay can work in the folder of the recording, by its path or mounted there."""
     if str(here) != recorded and shutil.which("bwrap") is None:
-        why = f"it was recorded in {recorded}, whose path stands in the recorded answers; this is {here}"
+        reason = f"it was recorded in {recorded}, whose path stands in the recorded answers; this is {here}"
         remedy = f"Replay it in {recorded}, or install bubblewrap: this folder is mounted there then."
-        raise UsageError(why, remedy=remedy)
+        raise UsageError(reason, remedy=remedy)
 
 
 async def _run_on(remit: Remit, answers: Answers, program: tuple[str, ...], stop: Stop) -> int:
@@ -304,11 +304,11 @@ def _print(state: State, report: ReplayedProgram) -> None:
     verdict = "same" if report.same else "differs"
     line = f"{report.matched} of {report.recorded} recorded questions were asked and answered"
     out.line(f"{out.style(verdict, 'ok' if report.same else 'error')}  {line}")
-    if (found := report.first_difference) is not None:
-        where = f"question {found.number}" if found.number else "a question without tools"
-        out.line(f"first difference: {where}, {found.path}{f' (step {found.step})' if found.step else ''}")
-        out.line(f"  recorded  {found.recorded}")
-        out.line(f"  now       {found.now}")
+    if (finding := report.first_difference) is not None:
+        where = f"question {finding.number}" if finding.number else "a question without tools"
+        out.line(f"first difference: {where}, {finding.path}{f' (step {finding.step})' if finding.step else ''}")
+        out.line(f"  recorded  {finding.recorded}")
+        out.line(f"  now       {finding.now}")
     if report.left:
         out.line(f"not asked: {', '.join(report.left[:_SHOWN])}")
     if report.drifts:

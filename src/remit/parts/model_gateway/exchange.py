@@ -314,8 +314,8 @@ class PassedModel:
     def record(self, step: str, invocation: str) -> tuple[ModelGatewayAnswered, tuple[Blob, ...]]:
         """Return the event that says how it ended, with the bytes of the answer."""
         answer, client = self._answer, self._client
-        kept = answer.kept if answer is not None else b""
-        blob = Blob(sha256(kept), kept) if kept else None
+        data = answer.kept if answer is not None else b""
+        blob = Blob(sha256(data), data) if data else None
         cut = self._end == "cut" and answer is not None and self._request.route.row is not None
         event = ModelGatewayAnswered(
             step=step,
@@ -323,12 +323,12 @@ class PassedModel:
             end=self._end,
             status=client.status,
             headers=self._headers,
-            answer_blob=BlobRef(blob.digest, len(kept), "") if blob is not None else msgspec.UNSET,
+            answer_blob=BlobRef(blob.digest, len(data), "") if blob is not None else msgspec.UNSET,
             size=answer.size if answer is not None else 0,
             pieces=client.pieces,
             client_gone_after=client.gone_after,
             wanted=self._wanted,
-            handed_on_before_cut=tuple(closed_calls(self._request.route.row, kept)) if cut else (),
+            handed_on_before_cut=tuple(closed_calls(self._request.route.row, data)) if cut else (),
         )
         return event, (blob,) if blob is not None else ()
 
@@ -410,13 +410,13 @@ def wanted_of(reply: Reply, route: Route, answer: bytes) -> dict[str, str]:
 
 def forwarded(headers: Mapping[str, str], key_header: str, key: str) -> dict[str, str]:
     """Return the headers that go on: those of the program, without its token, and with the provider's key."""
-    kept = {name: value for name, value in headers.items() if name not in _HOPS | _KEYS}
-    if "accept-encoding" in kept:
-        wanted = [each for each in _READABLE if each in kept["accept-encoding"]]
-        kept["accept-encoding"] = ", ".join(wanted) or "identity"
+    passed_headers = {name: value for name, value in headers.items() if name not in _HOPS | _KEYS}
+    if "accept-encoding" in passed_headers:
+        wanted = [each for each in _READABLE if each in passed_headers["accept-encoding"]]
+        passed_headers["accept-encoding"] = ", ".join(wanted) or "identity"
     if key:
-        kept[key_header] = f"Bearer {key}" if key_header == "authorization" else key
-    return kept
+        passed_headers[key_header] = f"Bearer {key}" if key_header == "authorization" else key
+    return passed_headers
 
 
 def passed(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:

@@ -132,7 +132,7 @@ class ProgramProvider(Toolset):
     async def invoke(self, name: str, args: dict[str, Any], ctx: CallContext) -> ToolResult:
         """Run a program to its end. Raise ProviderError."""
         self._require(name)
-        asked = arguments(RunArgs, args)
+        run_args = arguments(RunArgs, args)
         if ctx.inside is None:
             raise ProviderError("nothing can be recorded here", cause=None)
         run = Run(
@@ -140,24 +140,24 @@ class ProgramProvider(Toolset):
             principal=ctx.principal,
             kind="job" if ctx.job is not None else "session",
             job=ctx.job,
-            budget=_budget(asked.budget),
+            budget=_budget(run_args.budget),
             gates=ClientCalls(self._journal, self._journal.clock.now()),
         )
-        if asked.replays:
-            run.answers = Answers(await recording_of(self._journal, asked.replays), fork_at=asked.fork_at)
+        if run_args.replays:
+            run.answers = Answers(await recording_of(self._journal, run_args.replays), fork_at=run_args.fork_at)
         token = token_of(salt(32))
         listener = self._listener()
         async with AsyncExitStack() as stack:
-            files = folder_of_run(asked.folder)
+            files = folder_of_run(run_args.folder)
             url = await stack.enter_async_context(listener.listening())
             tried: dict[str, None] = {}
-            proxy = await stack.enter_async_context(_refusing(ctx.inside, ctx.step, tried)) if asked.alone else ""
+            proxy = await stack.enter_async_context(_refusing(ctx.inside, ctx.step, tried)) if run_args.alone else ""
             listener.runs.open(token, run)
-            before = await asyncio.to_thread(look, Path(asked.folder))
-            place = Place(url, token, proxy, files, self._mcp if asked.governed else ())
-            status = await self.terminal.run(asked.command, asked.folder, place, steady=asked.steady)
+            before = await asyncio.to_thread(look, Path(run_args.folder))
+            place = Place(url, token, proxy, files, self._mcp if run_args.governed else ())
+            status = await self.terminal.run(run_args.command, run_args.folder, place, steady=run_args.steady)
             await run.idle()
-            after = await asyncio.to_thread(look, Path(asked.folder))
+            after = await asyncio.to_thread(look, Path(run_args.folder))
         result = RunResult(
             exit_code=status,
             seen=run.asked > 0,
@@ -182,8 +182,8 @@ class ProgramProvider(Toolset):
 
     async def preview(self, name: str, args: dict[str, Any]) -> Preview | None:  # noqa: ARG002 - the port's
         """Show what would be run."""
-        asked = arguments(RunArgs, args)
-        return Preview(what=f"Runs {' '.join(asked.command)} in {asked.folder}, with your rights.")
+        run_args = arguments(RunArgs, args)
+        return Preview(what=f"Runs {' '.join(run_args.command)} in {run_args.folder}, with your rights.")
 
 
 def tools_of(settings: Settings) -> tuple[str, ...]:
@@ -276,9 +276,9 @@ async def recorded_program(
     fork_at: int = 0,
 ) -> dict[str, Any]:
     """Run a program whose model calls are recorded, and return how it ended."""
-    asked: dict[str, Any] = {"command": command, "folder": folder, "home": home}
-    asked |= {"budget": budget, "steady": steady, "alone": alone, "governed": governed}
-    outcome = await run.attempt(RUN, {**asked, "replays": replays, "fork_at": fork_at}, key="run")
+    inputs: dict[str, Any] = {"command": command, "folder": folder, "home": home}
+    inputs |= {"budget": budget, "steady": steady, "alone": alone, "governed": governed}
+    outcome = await run.attempt(RUN, {**inputs, "replays": replays, "fork_at": fork_at}, key="run")
     if not outcome.ok:
         raise RunError(outcome.reason, code=outcome.code or Code.STEP_FAILED, remedy=outcome.remedy)
     result: dict[str, Any] = outcome.value
@@ -305,8 +305,8 @@ def look(folder: Path) -> dict[str, str]:
 def changes(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[Changed, ...]:
     """Return the files that are not what they were."""
     paths = sorted(path for path in {*before, *after} if before.get(path) != after.get(path))
-    found = [Changed(path=path, before=before.get(path, ""), after=after.get(path, "")) for path in paths]
-    return tuple(found[:_SHOWN])
+    differences = [Changed(path=path, before=before.get(path, ""), after=after.get(path, "")) for path in paths]
+    return tuple(differences[:_SHOWN])
 
 
 def _digests(folder: Path) -> Iterator[tuple[str, str]]:

@@ -58,8 +58,8 @@ class _Body(msgspec.Struct):
     def limit(self) -> int | None:
         """Output tokens that the answer may have."""
         config = self.generationConfig
-        given = (self.max_tokens, self.max_completion_tokens, self.max_output_tokens)
-        wanted = [each for each in (*given, config.maxOutputTokens if config else None) if each is not None]
+        limits = (self.max_tokens, self.max_completion_tokens, self.max_output_tokens)
+        wanted = [each for each in (*limits, config.maxOutputTokens if config else None) if each is not None]
         return max(0, *wanted) if wanted else None
 
 
@@ -269,10 +269,13 @@ def _anthropic(item: Any) -> list[Message]:
                 failed = part.get("is_error") is True
                 results.append(ToolResult(text(part.get("tool_use_id")), "", _text_of(part.get("content")), failed))
             case _:
-                kept = {name: value for name, value in part.items() if name != "cache_control"}
-                blocks.append(Opaque(json_text(kept)))
-    told = [Message("tool", tuple(results))] if results else []
-    return [*told, *([Message(_role(text(item.get("role"))), tuple(blocks))] if blocks or not told else [])]
+                fields = {name: value for name, value in part.items() if name != "cache_control"}
+                blocks.append(Opaque(json_text(fields)))
+    messages_after = [Message("tool", tuple(results))] if results else []
+    return [
+        *messages_after,
+        *([Message(_role(text(item.get("role"))), tuple(blocks))] if blocks or not messages_after else []),
+    ]
 
 
 def _gemini(item: Any) -> list[Message]:

@@ -142,7 +142,7 @@ class Run:
         base, first, last = self._base(digests)
         self._recent.append(_Recent(step, digests))
         fresh = [*zip(digests, segments, strict=True)][first : len(digests) - last]
-        asked = ModelGatewayAsked(
+        payload = ModelGatewayAsked(
             step=step,
             wire=request.route.row.name if request.route.row is not None else "",
             method=request.method,
@@ -160,8 +160,8 @@ class Run:
             repeats=self._repeated(request, reading),
             results=reading.results if reading is not None else (),
         )
-        self._told += [(step, asked.results)] if asked.results else []
-        await self.ledger.record(asked, [Blob(digest, data) for digest, data in fresh])
+        self._told += [(step, payload.results)] if payload.results else []
+        await self.ledger.record(payload, [Blob(digest, data) for digest, data in fresh])
 
     def answered(self, answered: ModelGatewayAnswered) -> None:
         """Remember the calls that a model wants."""

@@ -129,7 +129,7 @@ class Answers:
         """Return the digest of what the message showed that was answered; None: it is not the question's message."""
         events = await self._journal.read(f"notify/{received.target}/{received.notification}")
         payloads: list[Any] = [decode(event.kind, event.data) for event in events]
-        sent = next((one for one in payloads if isinstance(one, NotificationSent)), None)
+        sent = next((payload for payload in payloads if isinstance(payload, NotificationSent)), None)
         if sent is None or not sent.shown or sent.message != received.message:
             return None
         queued = payloads[0]

@@ -59,9 +59,9 @@ def _print(state: State, views: list[TargetView]) -> None:
     out = state.output.out
     for view in views:
         out.line(one_line(f"{view.target}: {view.where}"))
-        told = f"{', '.join(view.on)}{f', after {view.after}' if view.after else ''}"
+        when = f"{', '.join(view.on)}{f', after {view.after}' if view.after else ''}"
         counts = f"{view.sent} sent, {view.waiting} waiting ({view.failing} failing), {view.failed} failed"
-        out.line(f"  {out.style(f'{told}; {counts}', 'dim')}")
+        out.line(f"  {out.style(f'{when}; {counts}', 'dim')}")
         columns = (
             Column("QUEUED", style="dim"),
             "EVENT",

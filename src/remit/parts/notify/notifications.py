@@ -289,7 +289,7 @@ class Notifications:
     async def _row(self, head: Head) -> NotificationRow:
         events = await self._journal.read(head.stream)
         payloads = [decode(event.kind, event.data) for event in events]
-        attempts = [one for one in payloads if isinstance(one, NotificationSent | NotificationFailed)]
+        attempts = [payload for payload in payloads if isinstance(payload, NotificationSent | NotificationFailed)]
         said = ""
         match payloads[-1]:
             case NotificationSent(answer=text) | NotificationFailed(reason=text) | NotificationDropped(reason=text):

@@ -88,7 +88,11 @@ async def identity_of(journal: Journal, event: Event, name: EventName) -> str:
         return f"{event.stream} {event.seq}"
     waiting = k.decode(event.kind, event.data)
     key = waiting.correlation_key if isinstance(waiting, k.JobWaiting) else ""
-    before = [one for one in await journal.read(event.stream) if one.seq < event.seq and one.kind not in _STILL]
+    before = [
+        earlier
+        for earlier in await journal.read(event.stream)
+        if earlier.seq < event.seq and earlier.kind not in _STILL
+    ]
     return f"{event.stream} {before[-1].seq if before else 0} {key}"
 
 
@@ -149,7 +153,7 @@ async def _job(journal: Journal, events: Sequence[Event], event: Event, name: Ev
         stuck = msgspec.structs.replace(occasion, open=waits, code=code, reason=line(payload.reason, _REASON))
         return _with_job(stuck, head)
     later = [*events[event.seq :], *await journal.read(inbox_of(job_of(event.stream)))]
-    settled = any(_settles(one, payload, event.at) for one in later)
+    settled = any(_settles(later_event, payload, event.at) for later_event in later)
     occasion = msgspec.structs.replace(occasion, open=occasion.open and not settled)
     call = _call(events[: event.seq], payload.step)
     if call is not None:

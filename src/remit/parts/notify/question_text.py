@@ -58,8 +58,8 @@ def answerable(view: ConfirmationView, *, erasable: bool, channel_counts: bool) 
         "it is longer than a message shows": len(text) > LONGEST,
         "it is answered already": view.state != "pending",
     }
-    why = next((why for why, holds in reasons.items() if holds), "")
-    return why or Answerable(text, view.confirmation, view.digest)
+    reason = next((reason for reason, holds in reasons.items() if holds), "")
+    return reason or Answerable(text, view.confirmation, view.digest)
 
 
 def text_of(view: ConfirmationView) -> str:

@@ -227,11 +227,11 @@ class Sender:
 def _secrets(target: Target, environ: Mapping[str, str]) -> list[str]:
     """Return what may be secret of a target, longest first: a server can send back what it was sent."""
     texts = [target.url, target.secret, target.password, *target.headers.values(), *target.env.values()]
-    found = set[str]()
+    secrets_found = set[str]()
     for text in texts:
         with suppress(SettingsError):
-            found.add(expand(text, environ, target.name))
-    words = {word for text in found for word in (text, *text.split(), *text.split("/")[3:])}
+            secrets_found.add(expand(text, environ, target.name))
+    words = {word for text in secrets_found for word in (text, *text.split(), *text.split("/")[3:])}
     return sorted((word for word in words if len(word) >= _SHORTEST), key=len, reverse=True)
 
 
@@ -300,8 +300,8 @@ async def run(
             status = await child.ended()
     finally:
         await child.close()
-    said = child.shown(child.err) or child.shown(child.out)
-    return Answer(status == 0, f"{child.why_ended}: {said}" if said else child.why_ended)
+    output = child.shown(child.err) or child.shown(child.out)
+    return Answer(status == 0, f"{child.why_ended}: {output}" if output else child.why_ended)
 
 
 _ANSWER: Final = 2_048
@@ -341,8 +341,8 @@ def signature(secret: str, identifier: str, seconds: int, body: bytes, who: str)
     try:
         key = base64.b64decode(secret[len(_PREFIX) :], validate=True) if secret.startswith(_PREFIX) else secret.encode()
     except binascii.Error as error:
-        why = f"{who}: its secret begins with {_PREFIX}, and what follows is not base64"
-        raise SettingsError(why, remedy="Copy it again, or leave the prefix out.") from error
+        reason = f"{who}: its secret begins with {_PREFIX}, and what follows is not base64"
+        raise SettingsError(reason, remedy="Copy it again, or leave the prefix out.") from error
     if not key:
         raise SettingsError(f"{who}: its secret is empty", remedy="Set the variable that it refers to.")
     digest = hmac.new(key, f"{identifier}.{seconds}.".encode() + body, hashlib.sha256).digest()

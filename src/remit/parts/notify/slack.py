@@ -105,8 +105,8 @@ def blocks_of(message: Message, question: Answerable | str | None) -> list[dict[
         shown = _plain(question.text)
     else:
         buttons = []
-        why = f"\nAnswer in Remit: {question}." if question else ""
-        shown = _plain("\n".join(message.lines())[: _SHOWN - len(why)] + why)
+        reason = f"\nAnswer in Remit: {question}." if question else ""
+        shown = _plain("\n".join(message.lines())[: _SHOWN - len(reason)] + reason)
     actions = [{"type": "actions", "elements": [*buttons, *([link] if link else [])]}] if buttons or link else []
     return [header, shown, *actions]
 
@@ -125,8 +125,8 @@ def signed(secret: str, headers: Mapping[str, str], body: bytes, now_s: int) -> 
     if not (sent.isascii() and sent.isdigit()) or abs(now_s - int(sent)) > AGE_S or not secret:
         return None
     digest = hmac.new(secret.encode(), b"v0:%b:%b" % (sent.encode(), body), hashlib.sha256).hexdigest()
-    given = headers.get("x-slack-signature", "")
-    return int(sent) if hmac.compare_digest(f"v0={digest}".encode(), given.encode()) else None
+    x_slack_signature = headers.get("x-slack-signature", "")
+    return int(sent) if hmac.compare_digest(f"v0={digest}".encode(), x_slack_signature.encode()) else None
 
 
 class SlackPart:

@@ -132,21 +132,21 @@ def read_targets(settings: Settings) -> tuple[Target, ...]:
 
     Raises SettingsError that names file, number and key, and quotes no value that may be secret.
     """
-    found: dict[str, Target] = {}
+    targets: dict[str, Target] = {}
     for number, table in enumerate(settings_of(settings, "notify", NotifySettings).targets, 1):
         where = f"{settings.sources['notify.targets']}: notify number {number}"
         target = _target(table, where)
-        if target.name in found:
+        if target.name in targets:
             raise SettingsError(f"{where}: another target is called {target.name}", remedy="Give each its own name.")
-        found[target.name] = target
-    return tuple(found.values())
+        targets[target.name] = target
+    return tuple(targets.values())
 
 
 def _target(table: Mapping[str, Any], where: str) -> Target:
     target = converted(table, Target, where, "docs/notifications.md shows its keys.")
-    why, remedy = next(filter(None, (check(target, table) for check in _CHECKS)), ("", ""))
-    if why:
-        raise SettingsError(f"{where}: {why}", remedy=remedy)
+    reason, remedy = next(filter(None, (check(target, table) for check in _CHECKS)), ("", ""))
+    if reason:
+        raise SettingsError(f"{where}: {reason}", remedy=remedy)
     return target
 
 
@@ -168,8 +168,8 @@ def _misnamed(target: Target, _table: Mapping[str, Any]) -> _Problem:
 def _ways(target: Target, table: Mapping[str, Any]) -> _Problem:
     ways = [way for way in _WAYS if getattr(target, way)]
     if len(ways) != 1:
-        given = f"{' and '.join(ways)} are given" if ways else "none of url, email, command and slack is given"
-        return given, "Give one; a second way is a second target."
+        ways_text = f"{' and '.join(ways)} are given" if ways else "none of url, email, command and slack is given"
+        return ways_text, "Give one; a second way is a second target."
     own = _WAYS[ways[0]]
     others = [key for way, keys in _WAYS.items() if way != ways[0] for key in (way, *keys)]
     foreign = [key for key in others if key in table and key not in own]

@@ -86,18 +86,18 @@ _Paragraph = list[_Span]
 
 def sentences(passage: str, *, prose: bool) -> list[Sentence]:
     """The sentences of a passage, in order; `prose` is False for source code."""
-    found: list[Sentence] = []
+    sentences_found: list[Sentence] = []
     if prose:
         for paragraph in _paragraphs(passage, _Span(0, len(passage))):
-            found += _split(passage, paragraph, 1.0)
-        return found
+            sentences_found += _split(passage, paragraph, 1.0)
+        return sentences_found
     for span, inside in _segments(passage):
         if inside:
             for paragraph in _paragraphs(passage, span):
-                found += _split(passage, paragraph, 1.0)
+                sentences_found += _split(passage, paragraph, 1.0)
         else:
-            found += _from_code(passage, span)
-    return found
+            sentences_found += _from_code(passage, span)
+    return sentences_found
 
 
 def _segments(passage: str) -> Iterator[tuple[_Span, bool]]:
@@ -131,14 +131,14 @@ def _segment_likeness(text: str) -> float:
 
 def _likeness(text: str) -> float:
     """Return how far a text reads like natural language: it has function words, and few signs of code."""
-    found = words(text)
-    if not found:
+    tokens = words(text)
+    if not tokens:
         return 0.0
-    signs = sum(1 for _ in _SIGNS.finditer(text)) / len(found)
+    signs = sum(1 for _ in _SIGNS.finditer(text)) / len(tokens)
     tidy = max(0.0, min(1.0, 1 - _SIGNS_COST * (signs - _SIGNS_USUAL)))
-    if not text.isascii() and not _SMALL.intersection(found):
+    if not text.isascii() and not _SMALL.intersection(tokens):
         return tidy * _UNKNOWN_LANGUAGE  # its function words are not known here
-    return tidy * min(1.0, _SMALL_WORTH * sum(word in _SMALL for word in found) / len(found))
+    return tidy * min(1.0, _SMALL_WORTH * sum(word in _SMALL for word in tokens) / len(tokens))
 
 
 def _paragraphs(passage: str, within: _Span) -> Iterator[_Paragraph]:
@@ -340,13 +340,13 @@ def choose(query: str, pieces: Sequence[Piece], *, max_sources: int, folder: str
     `folder` is what the folder is called that files are from: a word of the question there is met by all of them.
     """
     names = compounds(query)
-    asked = list(dict.fromkeys([*names, *map(stem, query_words(query))]))
+    terms = list(dict.fromkeys([*names, *map(stem, query_words(query))]))
     candidates = _candidates(names, pieces)
-    if not asked or not candidates:
+    if not terms or not candidates:
         return []
     contexts = [_terms(names, f"{_place(piece, folder)} {piece.title} {piece.heading}").keys() for piece in pieces]
     question = _Question(
-        weights=_weights(asked, candidates, contexts),
+        weights=_weights(terms, candidates, contexts),
         contexts=contexts,
         bodies=[_terms(names, piece.text).keys() for piece in pieces],
         ranks=[piece.rank for piece in pieces],
@@ -364,9 +364,9 @@ def choose(query: str, pieces: Sequence[Piece], *, max_sources: int, folder: str
 
 def best(query: str, pieces: Sequence[Piece], wanted: int) -> list[Piece]:
     """The passages that answer best, best first, at most `_PER_FILE` of each source; for pages that were read whole."""
-    asked = list(dict.fromkeys([*compounds(query), *map(stem, query_words(query))]))
+    terms = list(dict.fromkeys([*compounds(query), *map(stem, query_words(query))]))
     texts = [f"{piece.title} {piece.heading} {piece.text}".lower() for piece in pieces]
-    counts = {term: _counts(term, texts) for term in asked}
+    counts = {term: _counts(term, texts) for term in terms}
     mean = sum(map(len, texts)) / max(1, len(texts))
     scores = [0.0] * len(pieces)
     for own in counts.values():
@@ -375,12 +375,12 @@ def best(query: str, pieces: Sequence[Piece], wanted: int) -> list[Piece]:
             length = _K1 * (1 - _B + _B * len(texts[index]) / mean)
             scores[index] += weight * count * (_K1 + 1) / (count + length) / (1 + _RANK_FADE * pieces[index].rank)
     per_source: Counter[tuple[Kind, str]] = Counter()
-    kept: list[Piece] = []
+    chosen: list[Piece] = []
     for score, piece in sorted(zip(scores, pieces, strict=True), key=lambda each: -each[0]):
-        if score > 0 and per_source[piece.source] < _PER_FILE and len(kept) < wanted:
+        if score > 0 and per_source[piece.source] < _PER_FILE and len(chosen) < wanted:
             per_source[piece.source] += 1
-            kept.append(piece)
-    return kept
+            chosen.append(piece)
+    return chosen
 
 
 def _counts(term: str, texts: Sequence[str]) -> list[int]:
@@ -417,12 +417,12 @@ def _terms(names: Sequence[str], text: str) -> Counter[str]:
 
 
 def _candidates(names: Sequence[str], pieces: Sequence[Piece]) -> list[_Candidate]:
-    found: list[_Candidate] = []
+    candidates: list[_Candidate] = []
     for index, piece in enumerate(pieces):
         for sentence in sentences(piece.text, prose=is_prose(piece.form)):
             counts = _terms(names, sentence.plain)
-            found.append(_Candidate(sentence, index, counts, counts.total()))
-    return found
+            candidates.append(_Candidate(sentence, index, counts, counts.total()))
+    return candidates
 
 
 def _weights(
@@ -482,7 +482,7 @@ def _claim(candidate: _Candidate, piece: Piece) -> Claim:
 def _varied(scored: Sequence[tuple[float, _Candidate]], pieces: Sequence[Piece], max_sources: int) -> list[_Candidate]:
     """The best sentences, no two of which say the same, spread over passages and sources."""
     chosen: list[_Candidate] = []
-    kept: list[frozenset[str]] = []
+    stems_chosen: list[frozenset[str]] = []
     per_piece: Counter[int] = Counter()
     per_source: Counter[tuple[Kind, str]] = Counter()
     for score, candidate in scored:
@@ -494,11 +494,11 @@ def _varied(scored: Sequence[tuple[float, _Candidate]], pieces: Sequence[Piece],
         if (
             full
             or (source not in per_source and len(per_source) == max_sources)
-            or any(_alike(stems, one) for one in kept)
+            or any(_alike(stems, one) for one in stems_chosen)
         ):
             continue
         chosen.append(candidate)
-        kept.append(stems)
+        stems_chosen.append(stems)
         per_piece[candidate.piece] += 1
         per_source[source] += 1
     return chosen

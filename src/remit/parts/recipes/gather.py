@@ -69,9 +69,9 @@ class Gathered(NamedTuple):
 
 async def from_folder(run: Run, folder: str, query: str, wanted: int) -> Gathered:
     """The best passages of a folder's files. Raises CallError where it cannot be searched."""
-    found = (await run.call("folder.search", {"folder": folder, "query": query, "limit": _HITS})).value
-    read = await _passages(run, "file", "folder.read", {"folder": folder}, found["items"], wanted)
-    return read._replace(files=found["files"], passages=found["passages"], folder=found["folder"])
+    value = (await run.call("folder.search", {"folder": folder, "query": query, "limit": _HITS})).value
+    read = await _passages(run, "file", "folder.read", {"folder": folder}, value["items"], wanted)
+    return read._replace(files=value["files"], passages=value["passages"], folder=value["folder"])
 
 
 async def from_documents(run: Run, folder: str, query: str, wanted: int) -> Gathered:
@@ -156,8 +156,8 @@ class _Pages:
     def add(self, item: dict[str, Any], outcome: Outcome) -> None:
         """Take a page, or note why it is of no use."""
         page = outcome.value if outcome.ok else {}
-        if why := self._problem(page, outcome):
-            self.unread.append(Unread(item["url"], why))
+        if problem := self._problem(page, outcome):
+            self.unread.append(Unread(item["url"], problem))
             return
         rank, url, text = len(self.texts), page["final_url"], page["text"]
         self.texts.add(page["sha256"])
@@ -206,12 +206,12 @@ def _fused(lists: Sequence[Sequence[dict[str, Any]]]) -> list[dict[str, Any]]:
 def _spread(items: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The results in their order, so many of each file at most."""
     seen: Counter[str] = Counter()
-    kept: list[dict[str, Any]] = []
+    spread: list[dict[str, Any]] = []
     for item in items:
         seen[item["path"]] += 1
         if seen[item["path"]] <= _READS_PER_FILE:
-            kept.append(item)
-    return kept
+            spread.append(item)
+    return spread
 
 
 def _span(item: dict[str, Any]) -> dict[str, Any]:

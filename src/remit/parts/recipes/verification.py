@@ -50,8 +50,8 @@ async def _answer(digest: str, unknown: Verdict, service: Any) -> Answer:
             return Answer("undecidable", "record_gone", f"what {job} rests on is not kept any more: {error.message}")
         except (KeyError, msgspec.DecodeError):
             return Answer("undecidable", "report_old", f"{job} wrote it, with an older Remit that kept no places")
-    why = f"no {_RECIPE} in this journal wrote these bytes: they were changed since, or the journal is another"
-    return Answer(unknown, "report_unknown", why)
+    reason = f"no {_RECIPE} in this journal wrote these bytes: they were changed since, or the journal is another"
+    return Answer(unknown, "report_unknown", reason)
 
 
 async def _jobs(service: Any) -> AsyncIterator[str]:

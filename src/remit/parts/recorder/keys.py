@@ -144,9 +144,9 @@ def roots_in(place: str, setting: str) -> list[Certificate]:
     try:
         return load_pem_x509_certificates(Path(place).read_bytes())
     except (OSError, ValueError) as error:
-        why = getattr(error, "strerror", "") or "it holds no certificate in PEM"
+        reason = getattr(error, "strerror", "") or "it holds no certificate in PEM"
         raise SettingsError(
-            f"{setting}: {place}: {why}", remedy="Name the root certificates of the authority."
+            f"{setting}: {place}: {reason}", remedy="Name the root certificates of the authority."
         ) from error
 
 

@@ -48,17 +48,17 @@ class Session(NamedTuple):
     @property
     def is_open(self) -> bool:
         """Return whether its end is not on record."""
-        return not any(isinstance(one, RecorderClosed) for one in self.payloads)
+        return not any(isinstance(payload, RecorderClosed) for payload in self.payloads)
 
     @property
     def checkpoints(self) -> list[RecorderCheckpoint]:
         """Its checkpoints."""
-        return [one for one in self.payloads if isinstance(one, RecorderCheckpoint)]
+        return [payload for payload in self.payloads if isinstance(payload, RecorderCheckpoint)]
 
     @property
     def cosigned(self) -> int:
         """The size of the last checkpoint that a witness is known to have cosigned; 0: none."""
-        return max((one.cosigned for one in self.payloads), default=0)
+        return max((payload.cosigned for payload in self.payloads), default=0)
 
     @property
     def tree(self) -> Tree:
@@ -76,7 +76,7 @@ def session_of(head: Head, events: Sequence[Event]) -> Session:
     payloads = [decode(event.kind, event.data) for event in events]
     if not payloads or not isinstance(payloads[0], RecorderOpened) or head.stream != stream_of(payloads[0].session):
         raise ChainBrokenError(f"{head.stream}: it does not begin as the session of a recorder", remedy=_LOOK)
-    rest = tuple(one for one in payloads if isinstance(one, RecorderCheckpoint | RecorderClosed))
+    rest = tuple(payload for payload in payloads if isinstance(payload, RecorderCheckpoint | RecorderClosed))
     return Session(head, payloads[0], rest, events[-1].at)
 
 
@@ -129,12 +129,12 @@ async def stamps_of(journal: Journal) -> list[tuple[Checkpoint, bytes]]:
     for head in reversed([head async for head in sessions(journal)]):
         session = await read(journal, head)
         origin = session.opened.origin
-        for said in session.payloads:
-            if (origin, said.stamped) in roots:
-                checkpoint = Checkpoint(origin, said.stamped, decoded(roots[origin, said.stamped]))
-                stamps.append((checkpoint, await stamp_of(journal, said)))
-            if isinstance(said, RecorderCheckpoint):
-                roots[origin, said.size] = said.root
+        for payload in session.payloads:
+            if (origin, payload.stamped) in roots:
+                checkpoint = Checkpoint(origin, payload.stamped, decoded(roots[origin, payload.stamped]))
+                stamps.append((checkpoint, await stamp_of(journal, payload)))
+            if isinstance(payload, RecorderCheckpoint):
+                roots[origin, payload.size] = payload.root
     return stamps
 
 
@@ -176,13 +176,13 @@ async def grown(journal: Journal, origin: str, since: int | None = None) -> Grow
     base = tree = chain[0].tree
     hashes: list[bytes] = []
     for session in chain:
-        added = [one for said in session.checkpoints for one in hashed(await leaves_of(journal, said))]
+        added = [one for checkpoint in session.checkpoints for one in hashed(await leaves_of(journal, checkpoint))]
         begins, tree = tree, tree.grown(added)
-        why = "" if session.tree == begins and begins.fits else _GAP
-        for said in session.checkpoints[-1:]:
-            why = why or wrong(session.opened, said, tree)
-        if why:
-            raise ChainBrokenError(f"{session.head.stream}: {why}", remedy=_LOOK)
+        reason = "" if session.tree == begins and begins.fits else _GAP
+        for checkpoint in session.checkpoints[-1:]:
+            reason = reason or wrong(session.opened, checkpoint, tree)
+        if reason:
+            raise ChainBrokenError(f"{session.head.stream}: {reason}", remedy=_LOOK)
         hashes += added
     cut = 0 if since is None else since - base.size
     if not 0 <= cut <= len(hashes):
@@ -212,10 +212,10 @@ async def notes(journal: Journal, limit: int) -> list[str]:
     found: list[str] = []
     async for head in sessions(journal):
         session = await read(journal, head)
-        cosigned = {one.cosigned: one.cosignatures for one in session.payloads}
-        for said in reversed(session.checkpoints):
-            lines = (said.signature, *cosigned.get(said.size, ()))
-            found.append(Checkpoint(session.opened.origin, said.size, decoded(said.root)).signed(lines))
+        cosigned = {payload.cosigned: payload.cosignatures for payload in session.payloads}
+        for checkpoint in reversed(session.checkpoints):
+            lines = (checkpoint.signature, *cosigned.get(checkpoint.size, ()))
+            found.append(Checkpoint(session.opened.origin, checkpoint.size, decoded(checkpoint.root)).signed(lines))
             if len(found) == limit:
                 return found[::-1]
     return found[::-1]

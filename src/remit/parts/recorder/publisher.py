@@ -106,7 +106,7 @@ class Publisher:
             await self._new.wait()
             self._new.clear()
             await self.publish()
-            tell("; ".join(f"{place}: {why}" for place, why in self.failures.items()))
+            tell("; ".join(f"{place}: {reason}" for place, reason in self.failures.items()))
             if self.failures:
                 await self._journal.clock.sleep(pause_s)
                 self._new.set()
@@ -206,8 +206,8 @@ class Publisher:
     async def _catch_up(self, size: int, newest: _Newest) -> None:
         """Find out what the log was when the witness last saw it."""
         if size > newest.tree.size:
-            why = f"it holds a checkpoint over {size} leaves, the journal has {newest.tree.size}: it was put back"
-            raise ChainBrokenError(why, remedy="Restore the newest journal; or begin a new log (recorder.origin).")
+            reason = f"it holds a checkpoint over {size} leaves, the journal has {newest.tree.size}: it was put back"
+            raise ChainBrokenError(reason, remedy="Restore the newest journal; or begin a new log (recorder.origin).")
         log = await grown(self._journal, self._own.origin, size)
         if log is not None:
             self._seen, self._from, self._hashes = log.since, size, log.hashes

@@ -155,7 +155,7 @@ class Recorder:
         key, terms, signature = self._signers[0].key, self._terms, ""
         if before is not None and before.key != str(key):
             text = handover(terms.origin, before.key, key, self._tree)
-            signature = next((one.sign(text) for one in self._signers if str(one.key) == before.key), "")
+            signature = next((signer.sign(text) for signer in self._signers if str(signer.key) == before.key), "")
         return RecorderOpened(
             session=session,
             origin=terms.origin,

@@ -102,8 +102,8 @@ class LogVerifier:
             self._problems += log.problems
             trusted = [key for key in self._keys if key.name == log.origin]
             named = named or not trusted
-            if trusted and (why := log.unproven(trusted)):
-                self._say(log.last, Code.CHECKPOINT_UNPROVEN, why)
+            if trusted and (reason := log.unproven(trusted)):
+                self._say(log.last, Code.CHECKPOINT_UNPROVEN, reason)
         newest = self._compare()
         last = next(reversed(self._logs.values()), None)
         stamps = [stamp for log in self._logs.values() for stamp in log.stamps]
@@ -183,27 +183,27 @@ class _Log:
         if session.tree != self.tree or session.opened.previous_key != before:
             self._say(session, Code.CHECKPOINT_DIFFERS, "it does not begin where the session before it ended")
         self._sessions.append(session)
-        for said in session.payloads:
-            if said.cosigned in self.checkpoints:
-                checkpoint = Checkpoint(self.origin, said.cosigned, self.checkpoints[said.cosigned])
-                self.cosignatures.append((checkpoint, said.cosignatures))
-            if said.stamped in self.checkpoints:
-                checkpoint = Checkpoint(self.origin, said.stamped, self.checkpoints[said.stamped])
-                stamp = await stamp_of(journal, said)
+        for payload in session.payloads:
+            if payload.cosigned in self.checkpoints:
+                checkpoint = Checkpoint(self.origin, payload.cosigned, self.checkpoints[payload.cosigned])
+                self.cosignatures.append((checkpoint, payload.cosignatures))
+            if payload.stamped in self.checkpoints:
+                checkpoint = Checkpoint(self.origin, payload.stamped, self.checkpoints[payload.stamped])
+                stamp = await stamp_of(journal, payload)
                 self.stamps.append((checkpoint, stamp))
                 if can_read() and not is_over(stamp, checkpoint):
-                    text = f"the stamp of the checkpoint over {said.stamped} leaves is not for it"
+                    text = f"the stamp of the checkpoint over {payload.stamped} leaves is not for it"
                     self._say(session, Code.CHECKPOINT_DIFFERS, text)
-            if isinstance(said, RecorderCheckpoint):
-                ends = await leaves_of(journal, said)
+            if isinstance(payload, RecorderCheckpoint):
+                ends = await leaves_of(journal, payload)
                 self.tree = self.tree.grown(hashed(ends))
                 for end in ends:
                     if leaves[end.stream].setdefault(end.seq, end.hash) != end.hash:
                         self._say(session, Code.CHECKPOINT_DIFFERS, f"{end.stream} is signed with two histories")
-                if why := wrong(session.opened, said, self.tree):
-                    self._say(session, Code.CHECKPOINT_DIFFERS, why)
+                if reason := wrong(session.opened, payload, self.tree):
+                    self._say(session, Code.CHECKPOINT_DIFFERS, reason)
                 else:
-                    self.checkpoints[said.size] = self.tree.root
+                    self.checkpoints[payload.size] = self.tree.root
 
     def unproven(self, trusted: Sequence[Key]) -> str:
         """Return why the newest key is none that is believed; empty: it is, or was handed the log over by one."""

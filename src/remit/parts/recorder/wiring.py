@@ -92,8 +92,8 @@ async def close(recorder: Recorder, publisher: Publisher) -> None:
                 await publisher.publish(last=True)
         except TimeoutError:
             _log.warning("the last checkpoint: no place took it in time")
-        for place, why in publisher.failures.items():
-            _log.warning("the last checkpoint: %s: %s", place, why)
+        for place, reason in publisher.failures.items():
+            _log.warning("the last checkpoint: %s: %s", place, reason)
         await recorder.end()
     except RemitError as error:
         _log.warning("the last checkpoint: %s", error)
@@ -149,7 +149,7 @@ async def _state(remit: Remit, own: RecorderSettings) -> Check:
         return Check(PART, "warn", f"{own.origin}: nothing was signed since {at}", "Start its worker or server again.")
     least = session.opened.size if session.is_open else size
     if own.witness and last and session.cosigned < least:
-        why = f"{own.origin}: {size} leaves are signed, the last at {at}; the witness did not cosign"
-        return Check(PART, "warn", why, "See /health, or what `remit recorder sign` says.")
+        reason = f"{own.origin}: {size} leaves are signed, the last at {at}; the witness did not cosign"
+        return Check(PART, "warn", reason, "See /health, or what `remit recorder sign` says.")
     when = f"the last at {at}" if session.is_open else f"the last session ended at {at}"
     return Check(PART, "ok", f"{own.origin}: {size} leaves are signed; {when}")

@@ -240,19 +240,21 @@ class AnchorLog:
     def register(self, body: bytes) -> Answer:
         """Add hashes, each once; say where the log stands then. Raise OSError if they cannot be kept."""
         try:
-            asked = _read_registration(body)
+            registration = _read_registration(body)
         except msgspec.DecodeError as error:
             return Answer(HTTPStatus.BAD_REQUEST, f"{error}\n")
-        public = self._recorders.get(asked.key)
-        if public is None or not is_signature(decoded(asked.signature), signed_text(asked.leaves), public):
+        public = self._recorders.get(registration.key)
+        if public is None or not is_signature(
+            decoded(registration.signature), signed_text(registration.leaves), public
+        ):
             return Answer(HTTPStatus.FORBIDDEN, "it is not signed by a recorder that is known here\n")
         with self._using, _storing():
             with self._db:
-                self._add(map(bytes.fromhex, asked.leaves))
+                self._add(map(bytes.fromhex, registration.leaves))
             tree = _Stored(self._db)
-            if asked.old > tree.size:
+            if registration.old > tree.size:
                 return Answer(HTTPStatus.CONFLICT, f"the log has {tree.size} leaves only\n")
-            proof = [one.hex() for one in tree.prefix(asked.old, tree.size)]
+            proof = [one.hex() for one in tree.prefix(registration.old, tree.size)]
             return self._said(tree, proof=proof)
 
     def prove(self, body: bytes) -> Answer:

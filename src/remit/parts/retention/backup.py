@@ -69,8 +69,8 @@ async def back_up(source: Journal, file: Path, *, verify: bool) -> Backup:
 async def _written(source: Journal, partial: Path, made: Backup) -> Backup:
     store = await source.snapshot(str(partial))
     if store is None:
-        why = f"{source.url} is not a file that Remit can back up while it is in use"
-        raise StateError(why, code=Code.BACKUP_ELSEWHERE, remedy=_ELSEWHERE)
+        reason = f"{source.url} is not a file that Remit can back up while it is in use"
+        raise StateError(reason, code=Code.BACKUP_ELSEWHERE, remedy=_ELSEWHERE)
     copy = Journal(store, source.clock, seals=source.seals)
     copy.missing_key = source.missing_key
     try:

@@ -63,13 +63,13 @@ async def roots(journal: Journal, kind: str, wants: Callable[[Head], bool]) -> A
 
 async def streams_of(journal: Journal, root: Head) -> list[Head]:
     """Return the heads of all that goes with a root, the root first."""
-    found = [root, *await _below(journal, root.stream)]
+    streams = [root, *await _below(journal, root.stream)]
     if root.kind == SESSION:
         for stream in await beside(journal, root.stream.partition("/")[2]):
             head = await journal.head(stream) if stream.startswith(f"{CALL}/") else None
             if head is not None and head.labels.get(SESSION) == root.stream.partition("/")[2]:  # its own
-                found += [head, *await _below(journal, stream)]
-    return found
+                streams += [head, *await _below(journal, stream)]
+    return streams
 
 
 async def _below(journal: Journal, stream: str) -> list[Head]:
@@ -201,8 +201,8 @@ class Retention:
         units: list[tuple[Rule, list[Part]]] = []
         for rule, root in chosen:
             heads = await streams_of(self._journal, root)
-            if why := await reason_to_stay(self._journal, heads, self._journal.clock.now()):
-                done.kept.append(KeptUnit(stream=root.stream, why=why))
+            if reason := await reason_to_stay(self._journal, heads, self._journal.clock.now()):
+                done.kept.append(KeptUnit(stream=root.stream, why=reason))
                 continue
             try:
                 units.append((rule, [await look_at(self._journal, head) for head in heads]))
@@ -212,8 +212,8 @@ class Retention:
         await uses.refresh()
         for rule, parts in units:
             root = parts[0].head
-            if why := uses.reason([part.head.stream for part in parts]):
-                done.kept.append(KeptUnit(stream=root.stream, why=why))
+            if reason := uses.reason([part.head.stream for part in parts]):
+                done.kept.append(KeptUnit(stream=root.stream, why=reason))
                 continue
             try:
                 done.pruned.append(await self._unit(rule, parts, uses, dry_run=done.dry_run))
@@ -258,17 +258,19 @@ def _archived(folder: Path, data: bytes, parts: Sequence[Part]) -> tuple[str, st
         place = folder / f"{name}.{sha256(data).hexdigest()[:12]}.zip"
     folder.mkdir(parents=True, exist_ok=True)
     replace_file(place, data)
-    verdict, why = check(str(place)), ""
+    verdict, reason = check(str(place)), ""
     if verdict.state == "rejected":
-        why = verdict.problem
+        reason = verdict.problem
     else:
         with zipfile.ZipFile(place) as package:
             proof = json.loads(package.read("proof.json"))
-        held = {(one["stream"], one["events"], one["hash"]) for one in proof["streams"]}
+        held = {(stream["stream"], stream["events"], stream["hash"]) for stream in proof["streams"]}
         heads = [part.head for part in parts]
-        why = next((f"it lacks {h.stream} as it is" for h in heads if (h.stream, h.seq, h.hash.hex()) not in held), "")
-    if why:
-        raise StateError(f"{place}: {why}", code=Code.ARCHIVE_UNFIT, remedy="Run it again.")
+        reason = next(
+            (f"it lacks {h.stream} as it is" for h in heads if (h.stream, h.seq, h.hash.hex()) not in held), ""
+        )
+    if reason:
+        raise StateError(f"{place}: {reason}", code=Code.ARCHIVE_UNFIT, remedy="Run it again.")
     return verdict.hash, str(place)
 
 

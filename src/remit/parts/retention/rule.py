@@ -64,7 +64,10 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         return (
             head.kind in self.kinds
             and (not self.states or head.state in self.states)
-            and (not self.recipes or any(fnmatchcase(head.labels.get("remit.name", ""), one) for one in self.recipes))
+            and (
+                not self.recipes
+                or any(fnmatchcase(head.labels.get("remit.name", ""), recipe) for recipe in self.recipes)
+            )
             and self.labels.items() <= head.labels.items()
         )
 

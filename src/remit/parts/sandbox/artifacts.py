@@ -66,12 +66,12 @@ class _Collector:
 
     def wanted(self, path: str) -> bool:
         path = shown(path)
-        return not self.patterns or any(path == one or fnmatchcase(path, one) for one in self.patterns)
+        return not self.patterns or any(path == pattern or fnmatchcase(path, pattern) for pattern in self.patterns)
 
     def look(self, entry: Entry) -> None:
-        why = _unfit(entry)
-        if why:
-            self.leave(entry.path, why)
+        reason = _unfit(entry)
+        if reason:
+            self.leave(entry.path, reason)
         elif len(self.taken) >= self.limits.artifact_files:
             self.leave(entry.path, f"more than {self.limits.artifact_files} files")
         elif self.bytes + entry.info.st_size > self.limits.artifact_bytes:
@@ -101,14 +101,14 @@ def collect(
 
     `known` names paths to pass over in silence. The program must be dead: what changes meanwhile is left out or cut.
     """
-    found = _Collector(limits, patterns)
+    collector = _Collector(limits, patterns)
     try:
         for entry in walk(folder):
-            if not entry.is_folder and found.wanted(entry.path) and not (known and known(entry.path)):
-                found.look(entry)
+            if not entry.is_folder and collector.wanted(entry.path) and not (known and known(entry.path)):
+                collector.look(entry)
     except TooManyError as error:
-        found.leave("", str(error))
-    return Collected(artifacts=tuple(found.taken), left_out=tuple(found.left), more_left_out=found.more)
+        collector.leave("", str(error))
+    return Collected(artifacts=tuple(collector.taken), left_out=tuple(collector.left), more_left_out=collector.more)
 
 
 def _unfit(entry: Entry) -> str:

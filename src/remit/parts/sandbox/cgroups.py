@@ -184,13 +184,13 @@ def _parents() -> tuple[int, dict[str, Path]]:
             if {"memory", "pids"} <= enabled and os.access(parent, os.W_OK):
                 return 2, {controller: parent for controller in ("memory", "pids", "cpu") if controller in enabled}
         return 2, {}
-    found = {}
+    parents = {}
     for number, names, path in rows:
         for name in names.split(",") if number != "0" else ():
             parent = _ROOT / name / path.lstrip("/")
             if name in _WANTED and os.access(parent, os.W_OK):
-                found[name] = parent
-    return 1, found if {"memory", "pids"} <= set(found) else {}
+                parents[name] = parent
+    return 1, parents if {"memory", "pids"} <= set(parents) else {}
 
 
 def _enabled(folder: Path) -> set[str]:

@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 async def probed(settings: Settings, drivers: Iterable[str] = DRIVERS) -> list[ProbeReport]:
     """Return what each driver can do."""
-    found = []
+    probes = []
     for name in drivers:
         driver = open_driver(name, own_settings(settings))
         try:
-            found.append(await driver.probe())
+            probes.append(await driver.probe())
         finally:
             await driver.close()
-    return found
+    return probes
 
 
 def demanded(settings: Settings) -> Isolation:
@@ -35,13 +35,13 @@ def commands(settings: Settings) -> dict[str, tuple[str, str]]:
     """Return where the program of each allowed command lies in the sandbox, or why it cannot be run."""
     own = own_settings(settings)
     finder = finder_of(own)
-    found: dict[str, tuple[str, str]] = {}
+    programs: dict[str, tuple[str, str]] = {}
     for name in own.commands:
         try:
-            found[name] = finder.find(name).program, ""
+            programs[name] = finder.find(name).program, ""
         except (CommandMissingError, SandboxUnavailableError) as error:
-            found[name] = "", str(error)
-    return found
+            programs[name] = "", str(error)
+    return programs
 
 
 async def check_sandbox(look: Look) -> list[Check]:
@@ -54,8 +54,10 @@ async def _verdict(settings: Settings) -> tuple[Literal["ok", "warn"], str, str]
     if not probe.usable:
         return "warn", f"no code can be run: {probe.driver}: {'; '.join(probe.reasons)}", probe.remedy
     if probe.level < demanded(settings):
-        why = f"no code can be run: {probe.driver} isolates by {probe.level.name}, not {demanded(settings).name}"
-        return "warn", why, "Choose another sandbox.driver; `remit sandbox probe` shows them."
+        reason = f"no code can be run: {probe.driver} isolates by {probe.level.name}, not {demanded(settings).name}"
+        return "warn", reason, "Choose another sandbox.driver; `remit sandbox probe` shows them."
     soft = sorted(name for name, how in probe.limits.items() if "soft" in how or "not held" in how)
-    told = f"{probe.driver} {probe.version}, {probe.level.name}" + (f"; soft limits: {', '.join(soft)}" if soft else "")
-    return "ok", told, ""
+    verdict = f"{probe.driver} {probe.version}, {probe.level.name}" + (
+        f"; soft limits: {', '.join(soft)}" if soft else ""
+    )
+    return "ok", verdict, ""

@@ -65,8 +65,8 @@ async def listed(remit: Remit, days: int, *, unknown: bool) -> list[tuple[Worksp
     """Every workspace; those unused for `days` can be deleted, of unknown jobs only if `unknown`."""
     settings, now = remit.settings, remit.clock.now()
     return [
-        (one, await _row(one, remit.service, now - days * 24 * 3_600_000_000, unknown=unknown))
-        for one in Workspaces(folder_of(settings)).all()
+        (workspace, await _row(workspace, remit.service, now - days * 24 * 3_600_000_000, unknown=unknown))
+        for workspace in Workspaces(folder_of(settings)).all()
     ]
 
 
@@ -116,27 +116,27 @@ def probe_command(state: State) -> int:
     from remit.parts.sandbox.wiring import own_settings
 
     settings = state.trusted()
-    found = run_to_end(probed(settings))
+    probes = run_to_end(probed(settings))
     programs, driver = commands(settings), own_settings(settings).driver
     shown = [
         {
-            **msgspec.to_builtins(one),
-            "level": one.level.name,
-            "chosen": (chosen := one.driver == driver),
+            **msgspec.to_builtins(probe),
+            "level": probe.level.name,
+            "chosen": (chosen := probe.driver == driver),
             "commands": {name: program for name, (program, _) in programs.items()} if chosen else {},
         }
-        for one in found
+        for probe in probes
     ]
 
     def told(state: State, _: object) -> None:
-        for one in found:
-            chosen = one.driver == driver
-            _print_probe(state, one, chosen=chosen)
-            if chosen and one.usable:
+        for probe in probes:
+            chosen = probe.driver == driver
+            _print_probe(state, probe, chosen=chosen)
+            if chosen and probe.usable:
                 _print_commands(state, programs)
 
     state.show(shown, told)
-    enough = any(one.driver == driver and one.level >= demanded(settings) for one in found)
+    enough = any(probe.driver == driver and probe.level >= demanded(settings) for probe in probes)
     return exit_codes.OK if enough else exit_codes.ERROR
 
 
@@ -144,8 +144,10 @@ def _print_probe(state: State, one: ProbeReport, *, chosen: bool) -> None:
 
     out = state.output.out
     word, style = ("ok", "ok") if one.usable else ("fail", "fail") if chosen else ("no", "dim")
-    told = f"{one.level.name}, version {one.version}" if one.usable else "; ".join(one.reasons)
-    out.line(f"{out.style(f'{word:<4}', style)}  {one.driver:<9}  {one_line(told)}{'  (chosen)' if chosen else ''}")
+    level_text = f"{one.level.name}, version {one.version}" if one.usable else "; ".join(one.reasons)
+    out.line(
+        f"{out.style(f'{word:<4}', style)}  {one.driver:<9}  {one_line(level_text)}{'  (chosen)' if chosen else ''}"
+    )
     if one.usable:
         for limit, mechanism in sorted(one.limits.items()):
             out.line(f"      {limit:<15}  {mechanism}")
@@ -156,8 +158,8 @@ def _print_probe(state: State, one: ProbeReport, *, chosen: bool) -> None:
 def _print_commands(state: State, programs: dict[str, tuple[str, str]]) -> None:
 
     out = state.output.out
-    for name, (program, why) in programs.items():
-        out.line(f"      {one_line(name):<15}  {one_line(program) or out.style(one_line(why), 'warn')}")
+    for name, (program, reason) in programs.items():
+        out.line(f"      {one_line(name):<15}  {one_line(program) or out.style(one_line(reason), 'warn')}")
 
 
 @command.command("workspaces")
@@ -208,7 +210,7 @@ def clean_command(state: State, days: int, unknown: bool, dry_run: bool) -> int:
 
     async def work(remit: Remit) -> list[WorkspaceRow]:
         found = await listed(remit, days, unknown=unknown)
-        return [row for one, row in found if row.deletable and (dry_run or deleted(one))]
+        return [row for workspace, row in found if row.deletable and (dry_run or deleted(workspace))]
 
     rows = state.ask_here(work, code="unused")
     words = f"{len(rows)} workspaces of {sum(row.bytes for row in rows)} bytes"

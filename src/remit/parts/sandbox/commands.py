@@ -74,8 +74,8 @@ class Commands:
         if folder is None or variable is None:
             return Command(program, mounts)
         if not folder.is_dir():
-            why = f"the folder with the packages of {name} does not exist: {folder}"
-            raise SandboxUnavailableError(why, "Create it, or correct sandbox.packages.")
+            reason = f"the folder with the packages of {name} does not exist: {folder}"
+            raise SandboxUnavailableError(reason, "Create it, or correct sandbox.packages.")
         if not reachable(folder):
             raise SandboxUnavailableError(f"the sandbox's user cannot read the packages in {folder}", CLOSED)
         target = f"{PACKAGES}/{name}"
@@ -111,16 +111,16 @@ class Located(NamedTuple):
 
 def located(name: str, cwd: Path, path: str) -> Located:
     """The program behind the first word of a command. Raises CommandMissingError."""
-    found = str(cwd / name) if os.sep in name else shutil.which(name, path=path)
-    if found is None or not os.access(found, os.X_OK):
+    program_path = str(cwd / name) if os.sep in name else shutil.which(name, path=path)
+    if program_path is None or not os.access(program_path, os.X_OK):
         raise CommandMissingError(f"the program {name} does not exist here, or cannot be run")
     reads: dict[Path, None] = {}
     search: dict[str, None] = {}
-    program = Path(os.path.normpath(found))
-    for one in _chain(program, path):
-        reads.update(dict.fromkeys(_installation(one)))
-        if not _of_system(one):
-            search[str(one.parent)] = None
+    program = Path(os.path.normpath(program_path))
+    for program_part in _chain(program, path):
+        reads.update(dict.fromkeys(_installation(program_part)))
+        if not _of_system(program_part):
+            search[str(program_part.parent)] = None
     return Located(str(program), tuple(reads), tuple(search))
 
 
@@ -147,8 +147,8 @@ def _interpreter(file: Path, path: str) -> Path | None:
     words = head[2:].decode(errors="replace").split() if head.startswith(b"#!") else []
     if words and Path(words[0]).name == "env":
         words = [word for word in words[1:] if not word.startswith("-")]
-        found = shutil.which(words[0], path=path) if words else None
-        return Path(found) if found else None
+        program_path = shutil.which(words[0], path=path) if words else None
+        return Path(program_path) if program_path else None
     return Path(words[0]) if words else None
 
 

@@ -51,12 +51,12 @@ class SupervisingDriver(abc.ABC):
 
     async def exec(self, spec: Spec, listener: Listener = quiet) -> Execution:
         """Run a program. Raises SandboxUnavailableError."""
-        found = await self.probe()
-        if not found.usable:
-            raise SandboxUnavailableError("; ".join(found.reasons), found.remedy)
+        probe = await self.probe()
+        if not probe.usable:
+            raise SandboxUnavailableError("; ".join(probe.reasons), probe.remedy)
         if spec.network:
-            why = f"the driver {self.name} has no filtered network"
-            raise SandboxUnavailableError(why, "Use the driver bwrap with sandbox.network.")
+            reason = f"the driver {self.name} has no filtered network"
+            raise SandboxUnavailableError(reason, "Use the driver bwrap with sandbox.network.")
         try:
             return await self.run(spec, listener)
         except OSError as error:
@@ -64,8 +64,8 @@ class SupervisingDriver(abc.ABC):
 
     async def kill(self, run: str) -> None:
         """End a run."""
-        if (found := self.runs.get(run)) is not None:
-            found.stop("")
+        if (supervised := self.runs.get(run)) is not None:
+            supervised.stop("")
 
     async def close(self) -> None:
         """End every run."""

@@ -277,14 +277,14 @@ class SandboxEnclosures:
         """Its words, its variables and what it sees."""
         path = program.env.get("PATH", _PATH)
         ours = program.env.get("PATH", os.environ.get("PATH", _PATH))
-        found = self._finder.locate(program.command[0], program.cwd, ours)
-        reads = [*found.reads, *program.reads, *map(Path, program.terms.roots)]
+        locate = self._finder.locate(program.command[0], program.cwd, ours)
+        reads = [*locate.reads, *program.reads, *map(Path, program.terms.roots)]
         mounts = {str(path): _mount(path, writable=False) for path in reads}
         mounts.update({path: _mount(Path(path), writable=True) for path in program.terms.writable})
-        env = {**program.env, "PATH": ":".join((*found.search, path))}
+        env = {**program.env, "PATH": ":".join((*locate.search, path))}
         # What lies deeper is mounted later, and so on top.
         return (
-            (*program.before, found.program, *program.command[1:]),
+            (*program.before, locate.program, *program.command[1:]),
             env,
             tuple(mounts[path] for path in sorted(mounts)),
         )

@@ -48,10 +48,10 @@ def mark_of(pid: int) -> str:
 
 def lives(mark: str) -> bool:
     """Return whether the process that a name begins with the mark of may still run."""
-    found = _MARK.match(mark.encode())
-    if found is None or int(found[1]) != _namespace():
+    match = _MARK.match(mark.encode())
+    if match is None or int(match[1]) != _namespace():
         return True  # not ours to judge
-    return _started(int(found[2])) == int(found[3])
+    return _started(int(match[2])) == int(match[3])
 
 
 def delete(folder: Path) -> None:
@@ -101,12 +101,12 @@ def sweep(kind: str, place: Path, left: Callable[[str], bool]) -> None:
         _sweep_containers(str(place), left)
         return
     with suppress(OSError):
-        for found in place.iterdir():
-            if found.name.startswith(PREFIX):
+        for entry in place.iterdir():
+            if entry.name.startswith(PREFIX):
                 if kind == "folder":
-                    _delete_left(found, sure=left(found.name))
-                elif left(found.name):
-                    remove(found)
+                    _delete_left(entry, sure=left(entry.name))
+                elif left(entry.name):
+                    remove(entry)
 
 
 def _delete_left(folder: Path, *, sure: bool) -> None:

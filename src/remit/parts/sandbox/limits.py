@@ -104,7 +104,7 @@ def _fitting(pid: int, limits: Limits, *, counted: bool) -> Iterator[tuple[str, 
 
 
 def _values(limits: Limits, *, counted: bool) -> dict[str, int]:
-    found = {
+    limits_by_name = {
         "nofile": limits.descriptors,
         "fsize": limits.file_bytes,
         "memlock": 64 * 1024,
@@ -118,4 +118,4 @@ def _values(limits: Limits, *, counted: bool) -> dict[str, int]:
         "stack": _STACK,
         "nproc": limits.pids + OWN,
     }
-    return found if counted else {**found, "data": limits.memory_bytes}
+    return limits_by_name if counted else {**limits_by_name, "data": limits.memory_bytes}

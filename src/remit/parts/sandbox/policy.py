@@ -54,9 +54,9 @@ def read(entry: str) -> Host:
 
 def shared(some: Iterable[str], others: Iterable[str]) -> tuple[str, ...]:
     """The entries that both lists let through. Raises ValueError."""
-    here, there = {one: read(one) for one in some}, {one: read(one) for one in others}
-    both = [one for one, host in here.items() if any(other.covers(host) for other in there.values())]
-    both += [one for one, host in there.items() if any(other.covers(host) for other in here.values())]
+    here, there = {name: read(name) for name in some}, {name: read(name) for name in others}
+    both = [name for name, host in here.items() if any(other.covers(host) for other in there.values())]
+    both += [name for name, host in there.items() if any(other.covers(host) for other in here.values())]
     return tuple(sorted({*both}))
 
 
@@ -162,7 +162,7 @@ def _isolation(least: Isolation, asked: Any) -> Isolation:
 
 
 def _subset(field: str, asked: Any, allowed: set[str]) -> list[str]:
-    if not isinstance(asked, list | tuple | set | frozenset) or not all(isinstance(one, str) for one in asked):
+    if not isinstance(asked, list | tuple | set | frozenset) or not all(isinstance(item, str) for item in asked):
         raise LooserError(field, "it must be a list of texts")
     extra = sorted(set(asked) - allowed)
     if extra:

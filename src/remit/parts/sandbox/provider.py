@@ -198,8 +198,8 @@ class SandboxProvider(Toolset):
             raise ProviderError(str(error), cause=Code.InvalidInput, code=Code.POLICY_DENIED) from error
         except (SandboxUnavailableError, CommandMissingError) as error:
             remedy = getattr(error, "remedy", "") or "`remit sandbox probe` shows what is missing."
-            why = f"{error}. {remedy}"
-            raise ProviderError(why, cause=None, code=Code.SANDBOX_UNAVAILABLE) from error
+            reason = f"{error}. {remedy}"
+            raise ProviderError(reason, cause=None, code=Code.SANDBOX_UNAVAILABLE) from error
         except (TooManyError, ValueError) as error:
             raise ProviderError(str(error), cause=Code.InvalidInput) from error
         except (SnapshotLostError, OSError) as error:
@@ -276,21 +276,28 @@ class SandboxProvider(Toolset):
     async def _collect(self, asked: CollectArgs, ctx: CallContext) -> ToolResult:
         harvest = await self._sandbox.collect(ctx.conversation, tuple(asked.paths), asked.policy, skills=ctx.sandbox)
         if ctx.keeper is not None:
-            for one in harvest.artifacts:  # whole and for good: as evidence, large ones are left out and all are erased
-                await ctx.keeper.put(one.data)
+            for (
+                artifact
+            ) in harvest.artifacts:  # whole and for good: as evidence, large ones are left out and all are erased
+                await ctx.keeper.put(artifact.data)
         taken = [
-            Taken(path=one.path, bytes=len(one.data), sha256=one.sha256, media_type=_media_type(one.path))
-            for one in harvest.artifacts
+            Taken(
+                path=artifact.path,
+                bytes=len(artifact.data),
+                sha256=artifact.sha256,
+                media_type=_media_type(artifact.path),
+            )
+            for artifact in harvest.artifacts
         ]
         evidence = [
             EvidenceCandidate(
                 kind="artifact",
-                source=f"workspace/{one.path}",
+                source=f"workspace/{artifact.path}",
                 retrieved_at=ctx.now,
-                data=one.data,
-                metadata={"path": one.path},
+                data=artifact.data,
+                metadata={"path": artifact.path},
             )
-            for one in harvest.artifacts
+            for artifact in harvest.artifacts
         ]
         result = CollectResult(artifacts=taken, left_out=list(harvest.left_out), more_left_out=harvest.more_left_out)
         return ToolResult(msgspec.to_builtins(result), tuple(evidence))

@@ -92,21 +92,21 @@ class Proxy:
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         async with asyncio.timeout(_PATIENCE_S):
             head = await reader.readuntil(b"\r\n\r\n")
-        asked = _asked(head)
-        connection = Connection(host=asked.host, port=asked.port)
+        target = _asked(head)
+        connection = Connection(host=target.host, port=target.port)
         if len(self.connections) < _LISTED:
             self.connections.append(connection)
         try:
-            ours, theirs = await self._reached(asked)
+            ours, theirs = await self._reached(target)
         except _RefusedError as error:
             connection.allowed, connection.why = error.status != 403, str(error)  # noqa: PLR2004 - Forbidden
             self._heard(connection)
             raise
         self._heard(connection)
         try:
-            if asked.head:
-                theirs.write(asked.head)
-                connection.sent += len(asked.head)
+            if target.head:
+                theirs.write(target.head)
+                connection.sent += len(target.head)
             else:
                 writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
             await asyncio.gather(_pump(reader, theirs, connection, "sent"), _pump(ours, writer, connection, "received"))
@@ -146,10 +146,10 @@ def _asked(head: bytes) -> _Target:
     except ValueError as error:
         raise _RefusedError(400, "this proxy takes CONNECT and requests for http:// only") from error
     path = (url.path or "/") + (f"?{url.query}" if url.query else "")
-    kept = [line for line in lines if line and line.partition(":")[0].strip().lower() not in _LEFT_OUT]
+    headers = [line for line in lines if line and line.partition(":")[0].strip().lower() not in _LEFT_OUT]
     # The host that was judged, whatever the program wrote there (RFC 9112, section 3.2.2).
     host = url.netloc.rpartition("@")[2]
-    text = "\r\n".join([f"{method} {path} HTTP/1.1", f"Host: {host}", *kept, "Connection: close", "", ""])
+    text = "\r\n".join([f"{method} {path} HTTP/1.1", f"Host: {host}", *headers, "Connection: close", "", ""])
     return _Target(url.hostname, url.port or 80, text.encode("latin-1"))
 
 

@@ -31,14 +31,14 @@ async def run_code_snippet(
     run.progress("writing files")
     await run.call("sandbox.write_files", {"files": [{"path": path, "text": text} for path, text in texts.items()]})
     run.progress(f"running {language}")
-    asked: dict[str, Any] = {"command": [language, main, *(args or [])], "stdin": stdin}
+    exec_args: dict[str, Any] = {"command": [language, main, *(args or [])], "stdin": stdin}
     if timeout_ms:
-        asked["policy"] = {"limits": {"wall_ms": timeout_ms}}
-    ran = (await run.call("sandbox.exec", asked)).value
+        exec_args["policy"] = {"limits": {"wall_ms": timeout_ms}}
+    ran = (await run.call("sandbox.exec", exec_args)).value
     left = [file["path"] for file in ran["files"] if file["change"] != "deleted"]
     taken: dict[str, Any] = {"artifacts": [], "left_out": []}
     if left or ran["more_files"]:
         run.progress("collecting files")
         taken = (await run.call("sandbox.collect", {"paths": left if not ran["more_files"] else []})).value
-    kept = ("status", "exit_code", "signal", "limit", "stdout", "stderr", "truncated", "lossy", "restored", "receipt")
-    return {**{name: ran[name] for name in kept}, **{name: taken[name] for name in ("artifacts", "left_out")}}
+    fields = ("status", "exit_code", "signal", "limit", "stdout", "stderr", "truncated", "lossy", "restored", "receipt")
+    return {**{name: ran[name] for name in fields}, **{name: taken[name] for name in ("artifacts", "left_out")}}

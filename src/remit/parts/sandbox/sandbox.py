@@ -88,15 +88,15 @@ class Sandbox:
 
     async def require(self, policy: SandboxPolicy) -> ProbeReport:
         """Give what the driver can do here. Raises SandboxUnavailableError if that is less than the policy demands."""
-        found = await self.probe()
-        if not found.usable:
-            raise SandboxUnavailableError(f"{found.driver}: {'; '.join(found.reasons)}", found.remedy)
-        if found.level < policy.min_isolation:
+        probe = await self.probe()
+        if not probe.usable:
+            raise SandboxUnavailableError(f"{probe.driver}: {'; '.join(probe.reasons)}", probe.remedy)
+        if probe.level < policy.min_isolation:
             raise SandboxUnavailableError(
-                f"{found.driver} provides {found.level.name} isolation, but {policy.min_isolation.name} is required",
+                f"{probe.driver} provides {probe.level.name} isolation, but {policy.min_isolation.name} is required",
                 "Choose another sandbox.driver; `remit sandbox probe` shows what each can do here.",
             )
-        return found
+        return probe
 
     async def run(self, asked: RunRequest, listener: Listener = quiet) -> Ran:
         """Run a command to its end.
@@ -193,20 +193,20 @@ def _full(execution: Execution) -> Execution:
 
 def _changes(before: Snapshot, after: Snapshot) -> list[Changed]:
     """All but folders; a link, a pipe or the like has no bytes."""
-    found = []
+    changed = []
     for path, now in after.entries.items():
         was = before.entries.get(path)
         if now.kind != "folder" and (was is None or (was.sha256, was.target) != (now.sha256, now.target)):
-            found.append(Changed(path, "created" if was is None else "changed", now.size))
+            changed.append(Changed(path, "created" if was is None else "changed", now.size))
     known, there = {*before.entries, *before.unkept}, {*after.entries, *after.unkept}
-    found += [
+    changed += [
         Changed(path, "changed" if path in before.entries else "created", 0)
         for path in after.unkept
         if path not in before.unkept
     ]
     gone = [path for path in sorted(known - there) if path in before.unkept or before.entries[path].kind != "folder"]
-    found += [Changed(path, "deleted", 0) for path in gone]
-    return [msgspec.structs.replace(one, path=shown(name_of(one.path))) for one in found]
+    changed += [Changed(path, "deleted", 0) for path in gone]
+    return [msgspec.structs.replace(change, path=shown(name_of(change.path))) for change in changed]
 
 
 _KEPT: Final = 8

@@ -13,10 +13,10 @@ def _path(path: str, base: Base) -> str:
 
 
 def _named_paths(given: tuple[str, ...], base: Base) -> tuple[str, ...]:
-    rows = [(one, *one.partition("=")) for one in given]
-    for one, name, _, folder in rows:
+    rows = [(option, *option.partition("=")) for option in given]
+    for option, name, _, folder in rows:
         if not name or not folder:
-            raise ValueError(f"{one!r} does not look like python=PATH")
+            raise ValueError(f"{option!r} does not look like python=PATH")
     return tuple(f"{name}={base.path(folder)}" for _, name, _, folder in rows)
 
 

@@ -63,7 +63,9 @@ class Snapshot(msgspec.Struct, frozen=True):
     @property
     def digest(self) -> str:
         """`sha256:…` over names, modes and contents."""
-        return digest({path: [one.kind, one.mode, one.sha256, one.target] for path, one in self.entries.items()})
+        return digest(
+            {path: [entry.kind, entry.mode, entry.sha256, entry.target] for path, entry in self.entries.items()}
+        )
 
 
 class SnapshotLostError(Exception):
@@ -146,17 +148,17 @@ class Snapshots:
 
     def _read(self, entry: Entry, *, keep: bool) -> str:
         """The file's digest; with `keep` its bytes are copied as they are read."""
-        found = hashlib.sha256()
+        hasher = hashlib.sha256()
         copy = self._objects / f"new-{os.getpid()}" if keep else Path(os.devnull)
         if keep:
             self._objects.mkdir(parents=True, exist_ok=True, mode=0o700)
         with open(entry.open(), "rb") as file, copy.open("wb") as to:
             while data := file.read(_CHUNK):
-                found.update(data)
+                hasher.update(data)
                 to.write(data)
         if keep:
-            copy.rename(self._objects / found.hexdigest())
-        return found.hexdigest()
+            copy.rename(self._objects / hasher.hexdigest())
+        return hasher.hexdigest()
 
 
 def _sha256_of(file: Path) -> str:

@@ -163,8 +163,8 @@ class Watch:
                 self._stop("pids")
             began = self._clock.monotonic()
             if began >= measured:
-                if found := await self._measured():
-                    self._stop(found)
+                if excess := await self._measured():
+                    self._stop(excess)
                 took = self._clock.monotonic() - began
                 measured = began + wait_after(took, every)
 

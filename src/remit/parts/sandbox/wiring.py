@@ -34,16 +34,16 @@ def own_settings(settings: Settings) -> SandboxSettings:
 
 def open_sandbox(settings: Settings) -> Sandbox:
     """The sandbox that the settings describe."""
-    given = own_settings(settings)
+    sandbox_settings = own_settings(settings)
     folder = folder_of(settings)
-    driver = open_driver(given.driver, given, folder)
-    return Sandbox(driver, policy_of(given), finder_of(given), Workspaces(folder))
+    driver = open_driver(sandbox_settings.driver, sandbox_settings, folder)
+    return Sandbox(driver, policy_of(sandbox_settings), finder_of(sandbox_settings), Workspaces(folder))
 
 
 def open_enclosures(settings: Settings) -> SandboxEnclosures:
     """Return what runs the operator's own tools and servers in the sandbox, with a driver of its own."""
-    given = own_settings(settings)
-    return SandboxEnclosures(open_sandbox(settings), finder_of(given), folder_of(settings))
+    sandbox_settings = own_settings(settings)
+    return SandboxEnclosures(open_sandbox(settings), finder_of(sandbox_settings), folder_of(settings))
 
 
 def open_driver(name: str, given: SandboxSettings, folder: Path | None = None) -> Driver:

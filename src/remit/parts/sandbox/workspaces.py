@@ -132,11 +132,11 @@ class Workspaces:
         name = "_".join(parts)
         if not _NAME.fullmatch(name):
             name = hashlib.sha256(conversation.encode("utf-8", "surrogatepass")).hexdigest()[:32]
-        found = Workspace(self.folder / "projects" / name)
-        found.make()
-        if not found.conversation:
-            (found.state / "conversation").write_text("/".join(parts), encoding="utf-8", errors="replace")
-        return found
+        workspace = Workspace(self.folder / "projects" / name)
+        workspace.make()
+        if not workspace.conversation:
+            (workspace.state / "conversation").write_text("/".join(parts), encoding="utf-8", errors="replace")
+        return workspace
 
     def all(self) -> list[Workspace]:
         """Every workspace that is there, the one that was used last first."""

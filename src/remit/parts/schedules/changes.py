@@ -219,7 +219,9 @@ class Held:
         """Give the lease up with these changes; `following` is the time that comes next by them."""
         spec = schedule or self._spec
         began, beside = self.turning.drafts(self._left) if self._left is not None else ((), ())
-        pauses = self._state.record.pause is not None and not any(isinstance(one, k.ScheduleResumed) for one in changes)
+        pauses = self._state.record.pause is not None and not any(
+            isinstance(change, k.ScheduleResumed) for change in changes
+        )
         removed = self._state.record.removed and schedule is None
         comes = self._next if following is msgspec.UNSET else following
         due = None if comes is None or pauses or removed else spec.times.due(comes)

@@ -224,14 +224,14 @@ def run_command(state: State, schedule: str, since: str | None, until: str | Non
         start = _moment(since, "--from", zone) if since else None
         return await schedules.run(schedule, since=start, until=_moment(until, "--to", zone) if until else None)
 
-    found = _session(state, started, code="needed", writes=True)
+    session = _session(state, started, code="needed", writes=True)
 
     def lines(state: State, _found: Any) -> None:
-        for job in found.jobs:
+        for job in session.jobs:
             state.output.out.line(job)
-        state.note(f"{counted(len(found.jobs), 'job')} started, {found.there} were there")
+        state.note(f"{counted(len(session.jobs), 'job')} started, {session.there} were there")
 
-    return state.show(found, lines)
+    return state.show(session, lines)
 
 
 @command.command("rm")

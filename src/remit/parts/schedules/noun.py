@@ -245,8 +245,8 @@ class Schedules:
         while at is not None and at < until:
             found.append(at)
             if len(found) > _MOST:
-                why = f"{name} has more than {_MOST} times there"
-                raise UsageError(why, code=Code.SCHEDULE_INVALID, remedy="Give a shorter time, several times.")
+                reason = f"{name} has more than {_MOST} times there"
+                raise UsageError(reason, code=Code.SCHEDULE_INVALID, remedy="Give a shorter time, several times.")
             at = times.after(at)
         have = await self._fired(name, found) if found else set()
         return _Asked(spec, tuple(each for each in found if each not in have), len(have.intersection(found)))

@@ -117,9 +117,12 @@ def read_tables(settings: Settings) -> dict[str, Schedule]:
 def read_recipes(recipes: Iterable[Recipe[..., Any]]) -> dict[str, Schedule]:
     """Return the schedules of `@recipe(schedule=…)`. Raise SettingsError."""
     return _each(
-        ({"name": one.name, "recipe": one.name, **_table(one.schedule)}, f"@recipe({one.name!r}, schedule=…)")
-        for one in recipes
-        if one.schedule
+        (
+            {"name": recipe.name, "recipe": recipe.name, **_table(recipe.schedule)},
+            f"@recipe({recipe.name!r}, schedule=…)",
+        )
+        for recipe in recipes
+        if recipe.schedule
     )
 
 

@@ -99,8 +99,8 @@ class Times:
         try:
             from cronsim import CronSimError  # noqa: PLC0415 - as above
         except ImportError as error:
-            why = f"cron expressions need {error.name}"
-            raise SettingsError(why, remedy="Install it: pip install 'remit[schedules]', or give every.") from error
+            reason = f"cron expressions need {error.name}"
+            raise SettingsError(reason, remedy="Install it: pip install 'remit[schedules]', or give every.") from error
         if len(fields := self._cron.split()) != _FIELDS:
             seconds = " Seconds have no field: write every = '15s'." if len(fields) > _FIELDS else ""
             raise _invalid(f"cron has {len(fields)} fields, not five", f"Minute, hour, day, month, weekday.{seconds}")

@@ -46,8 +46,8 @@ def declared(settings: Settings, recipes: Iterable[Recipe[..., Any]]) -> dict[st
     """Return what remit.toml and recipes declare. Raise SettingsError."""
     of_file, of_recipes = read_tables(settings), read_recipes(recipes)
     if both := sorted(of_file.keys() & of_recipes.keys()):
-        why = f"the schedule {both[0]} stands in {file_of(settings)} and in @recipe"
-        raise SettingsError(why, remedy="Take it out of one of them.")
+        reason = f"the schedule {both[0]} stands in {file_of(settings)} and in @recipe"
+        raise SettingsError(reason, remedy="Take it out of one of them.")
     file = file_of(settings)
     return {
         **{name: Declared(one, "settings", file) for name, one in of_file.items()},
@@ -104,7 +104,9 @@ async def check_schedules(look: Look) -> list[Check]:
     for name, table in tables.items():
         known = by_name.get(name)
         if known is not None and known.spec != table:
-            why = f"{name} is not what {file_of(look.settings)} says: {known.place or known.source} changed it last"
-            found.append(Check(PART, "warn", why, "Start a worker with this file, or give all of them the same one."))
+            reason = f"{name} is not what {file_of(look.settings)} says: {known.place or known.source} changed it last"
+            found.append(
+                Check(PART, "warn", reason, "Start a worker with this file, or give all of them the same one.")
+            )
     counts = f"{len(rows)} schedules" if rows or tables else ""
     return found or ([Check(PART, "ok", counts)] if counts else [])

@@ -89,7 +89,7 @@ def _print_skill(state: State, view: SkillView) -> None:
         "needs": view.compatibility,
         "text": "vouched for" if view.trusted else "untrusted",
         "files": ", ".join(view.files),
-        **{f"finding {said.code}": said.message for said in view.findings},
+        **{f"finding {finding.code}": finding.message for finding in view.findings},
     }
     for name, text in rows.items():
         if text:

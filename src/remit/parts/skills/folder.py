@@ -111,7 +111,7 @@ class SkillPlace(NamedTuple):
             manifest = read_seed(data, self.name)
             own, digest = {self.name}, sha256(data)
         else:
-            file = next((one for one in _MANIFESTS if one in files), "")
+            file = next((candidate for candidate in _MANIFESTS if candidate in files), "")
             manifest = self._manifest(files[file], file) if file else self.manifest()
             own, digest = {*_MANIFESTS}, sha256(canonical([[path, sha256(data)] for path, data in files.items()]))
         texts, room = {SKILL_MD: manifest.body} if manifest.body or self.is_folder else {}, MAX_TEXTS
@@ -309,10 +309,10 @@ class Book:
         self._take(SHIPPED, _OURS)
         for name in sorted(self._words):
             _check_policy(name, self._words[name])
-            if name not in self.skills and not any(one.name == name for one in self.unloaded):
-                said = f"no folder has it. {did_you_mean(name, self.skills)}".strip()
+            if name not in self.skills and not any(skill_unloaded.name == name for skill_unloaded in self.unloaded):
+                problem = f"no folder has it. {did_you_mean(name, self.skills)}".strip()
                 self.unloaded.append(
-                    Unloaded(name=name, findings=(Finding(code="unknown_skill", message=said, fatal=True),))
+                    Unloaded(name=name, findings=(Finding(code="unknown_skill", message=problem, fatal=True),))
                 )
 
     def get(self, name: str) -> Skill:
@@ -320,12 +320,12 @@ class Book:
         skill = self.skills.get(name)
         if skill is not None:
             return skill
-        entry = next((one for one in self.unloaded if one.name == name), None)
+        entry = next((skill_unloaded for skill_unloaded in self.unloaded if skill_unloaded.name == name), None)
         if entry is not None and entry.path:
-            said = entry.findings[0]
+            finding = entry.findings[0]
             remedy = "Correct it (remit skills check), and start Remit again."
-            why = f"the skill {name} is not loaded: {said.code}: {said.message}"
-            raise NotFoundError(why, code=Code.SKILL_INVALID, remedy=remedy)
+            reason = f"the skill {name} is not loaded: {finding.code}: {finding.message}"
+            raise NotFoundError(reason, code=Code.SKILL_INVALID, remedy=remedy)
         hint = did_you_mean(name, self.skills) or "`remit skills` lists them."
         raise NotFoundError(f"there is no skill {name!r:.80}", code=Code.SKILL_NOT_FOUND, remedy=hint)
 
@@ -346,10 +346,10 @@ class Book:
             self._leave(root.name, root, source, error.finding)
             return
         if more:
-            said = Finding(
+            finding = Finding(
                 code="too_many", message=f"it holds more than {MAX_SKILLS}; the others do not count", fatal=True
             )
-            self._leave(root.name, root, source, said)
+            self._leave(root.name, root, source, finding)
         for place in places:
             try:
                 manifest = place.manifest()
@@ -359,8 +359,8 @@ class Book:
                 continue
             before = self.skills.get(manifest.name)
             if before is not None:
-                said = Finding(code="collision", message=f"{before.place.path} counts", fatal=True)
-                self._leave(manifest.name, place.path, source, said)
+                finding = Finding(code="collision", message=f"{before.place.path} counts", fatal=True)
+                self._leave(manifest.name, place.path, source, finding)
                 continue
             self.skills[manifest.name] = Skill(
                 manifest=manifest,

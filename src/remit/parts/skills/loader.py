@@ -229,9 +229,9 @@ class LoadedSkills:
                 missing.append(name)
             elif all(tool.quarantined is not None for tool in matches):
                 changed.append(name)
-        said = [f"missing: {', '.join(missing)}"] if missing else []
-        said += [f"withheld: {', '.join(changed)}"] if changed else []
-        return "; ".join(said)
+        reasons = [f"missing: {', '.join(missing)}"] if missing else []
+        reasons += [f"withheld: {', '.join(changed)}"] if changed else []
+        return "; ".join(reasons)
 
     async def usable(self, name: str, run_types: Sequence[str]) -> Whole:
         """Return a skill that jobs of these run types may be under.
@@ -242,15 +242,15 @@ class LoadedSkills:
         skill = whole.skill
         if not await self.is_enabled(skill):
             raise StateError(f"the skill {name} is switched off", code=Code.SKILL_DISABLED, remedy=self._switch(skill))
-        outside = [one for one in run_types if skill.run_types and one not in {*skill.run_types, "plan"}]
+        outside = [kind for kind in run_types if skill.run_types and kind not in {*skill.run_types, "plan"}]
         if outside:
-            why = f"the skill {name} is not for {outside[0]}, only for {', '.join(skill.run_types)}"
+            reason = f"the skill {name} is not for {outside[0]}, only for {', '.join(skill.run_types)}"
             remedy = f"Say otherwise in [skills.{name}] run_types, or use another skill."
-            raise StateError(why, code=Code.SKILL_DISABLED, remedy=remedy)
+            raise StateError(reason, code=Code.SKILL_DISABLED, remedy=remedy)
         lacking = await self.lacking(skill)
         if lacking:
-            why = f"the skill {name} is unavailable: tools that it requires are {lacking}"
-            raise StateError(why, code=Code.SKILL_UNAVAILABLE, remedy="See `remit tools`, and add or approve them.")
+            reason = f"the skill {name} is unavailable: tools that it requires are {lacking}"
+            raise StateError(reason, code=Code.SKILL_UNAVAILABLE, remedy="See `remit tools`, and add or approve them.")
         return whole
 
     async def whole(self, name: str) -> Whole:
@@ -259,11 +259,11 @@ class LoadedSkills:
         try:
             manifest, contents = await asyncio.to_thread(skill.place.read)
         except InvalidManifestError as error:
-            why = f"the skill {name} cannot be used any more: {error.finding.code}: {error}"
-            raise NotFoundError(why, code=Code.SKILL_INVALID, remedy="Correct it (remit skills check).") from error
+            reason = f"the skill {name} cannot be used any more: {error.finding.code}: {error}"
+            raise NotFoundError(reason, code=Code.SKILL_INVALID, remedy="Correct it (remit skills check).") from error
         if manifest.name != name:
-            why = f"the skill in {skill.place.path} is called {manifest.name} now"
-            raise NotFoundError(why, code=Code.SKILL_NOT_FOUND, remedy="Start Remit again.")
+            reason = f"the skill in {skill.place.path} is called {manifest.name} now"
+            raise NotFoundError(reason, code=Code.SKILL_NOT_FOUND, remedy="Start Remit again.")
         return Whole(msgspec.structs.replace(skill, manifest=manifest), contents)
 
     async def _require(self, run_type: str) -> None:
@@ -276,11 +276,11 @@ class LoadedSkills:
                 return
         if off:
             names = ", ".join(skill.name for skill in off)
-            why = f"no enabled skill allows the run type {run_type}; switched off: {names}"
-            raise StateError(why, code=Code.SKILL_DISABLED, remedy=self._switch(off[0]))
+            reason = f"no enabled skill allows the run type {run_type}; switched off: {names}"
+            raise StateError(reason, code=Code.SKILL_DISABLED, remedy=self._switch(off[0]))
         if self.settings.required:
-            why = f"no skill allows the run type {run_type}, and skills.required wants one"
-            raise StateError(why, code=Code.SKILL_DISABLED, remedy="Name it in the run types of a skill.")
+            reason = f"no skill allows the run type {run_type}, and skills.required wants one"
+            raise StateError(reason, code=Code.SKILL_DISABLED, remedy="Name it in the run types of a skill.")
 
     async def _offered(self, named: set[str]) -> tuple[list[SkillPin], list[Blob]]:
         """Return the skills that the model of a new job may activate."""

@@ -278,8 +278,8 @@ class _Reader:
 
     def _name(self, field: str, folder: str) -> str:
         """Return the name, or in its place that of the folder."""
-        given = self._fields.get(field)
-        name = unicodedata.normalize("NFKC", _plain(given).strip()) if _is_plain(given) else ""
+        value = self._fields.get(field)
+        name = unicodedata.normalize("NFKC", _plain(value).strip()) if _is_plain(value) else ""
         if not name and not folder:
             raise InvalidManifestError("name", f"{field} is missing, or is not a text")
         if not name:
@@ -293,12 +293,12 @@ class _Reader:
         return name
 
     def _description(self, *, needed: bool) -> str:
-        given = self._fields.get("description")
-        if given == UNWRITTEN:
+        description = self._fields.get("description")
+        if description == UNWRITTEN:
             self.note("template", "say in the description what it does")
-        if given is not None and not _is_plain(given):
+        if description is not None and not _is_plain(description):
             raise InvalidManifestError("description", "the description is not a text")
-        text = "" if given is None else _plain(given).strip()
+        text = "" if description is None else _plain(description).strip()
         if needed and not text:
             raise InvalidManifestError("description", "there is no description: no agent would know when to use it")
         if len(text) > MAX_DESCRIPTION:
@@ -306,38 +306,38 @@ class _Reader:
         return text[:MAX_DESCRIPTION]
 
     def _text(self, field: str, longest: int = MAX_DESCRIPTION) -> str:
-        given = self._fields.get(field)
-        if given is None:
+        value = self._fields.get(field)
+        if value is None:
             return ""
-        if not _is_plain(given):
+        if not _is_plain(value):
             self.note("field", f"{field} is not a text")
             return ""
-        text = _plain(given)
+        text = _plain(value)
         if len(text) > longest:
             self.note("field", f"{field} is longer than {longest:,} characters")
         return text[:longest]
 
     def _allowed(self) -> tuple[str, ...]:
         """Return the tools that the author would have pre-approved; many write a list."""
-        given = self._fields.get("allowed-tools")
-        items = given if isinstance(given, list) else self._text("allowed-tools", 100_000).split()
+        allowed_tools = self._fields.get("allowed-tools")
+        items = allowed_tools if isinstance(allowed_tools, list) else self._text("allowed-tools", 100_000).split()
         return tuple(_plain(item) for item in items[:MAX_ITEMS] if _is_plain(item))
 
     def _metadata(self) -> dict[str, str]:
-        given = self._fields.get("metadata")
-        if given is None:
+        metadata = self._fields.get("metadata")
+        if metadata is None:
             return {}
-        if not isinstance(given, dict):
+        if not isinstance(metadata, dict):
             self.note("field", "metadata is not a table")
             return {}
-        odd = [name for name, value in given.items() if not _is_plain(value)]
+        odd = [name for name, value in metadata.items() if not _is_plain(value)]
         if odd:
             self.note("field", f"metadata: {', '.join(odd)[:MAX_DESCRIPTION]} is not a text")
-        return {name: _plain(value) for name, value in given.items() if _is_plain(value)}
+        return {name: _plain(value) for name, value in metadata.items() if _is_plain(value)}
 
     def _items(self, field: str) -> list[str]:
-        given = self._fields.get(field)
-        items = [] if given is None else given.split() if isinstance(given, str) else given
+        value = self._fields.get(field)
+        items = [] if value is None else value.split() if isinstance(value, str) else value
         if not isinstance(items, list) or not all(isinstance(item, str) for item in items):
             raise InvalidManifestError("field", f"{field} is not a list of texts")
         return items

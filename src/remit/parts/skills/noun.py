@@ -137,11 +137,11 @@ class SkillList:
         return await self._row(skill)
 
     async def _row(self, skill: Skill) -> SkillRow:
-        state, why = await self._state(skill)
+        state, reason = await self._state(skill)
         return SkillRow(
             name=skill.name,
             state=state,
-            why=why,
+            why=reason,
             description=skill.manifest.description,
             source=skill.source,
             path=str(skill.place.path) if skill.source != "remit" else "",
@@ -156,17 +156,17 @@ class SkillList:
             return "disabled", f"[skills.{skill.name}] of remit.toml"
         switched = (await self._skills.switches.off()).get(skill.name)
         if switched is not None:
-            said = f": {switched.reason}" if switched.reason else ""
-            return "disabled", f"switched off by {switched.by or 'someone'}{said}"
+            detail = f": {switched.reason}" if switched.reason else ""
+            return "disabled", f"switched off by {switched.by or 'someone'}{detail}"
         lacking = await self._skills.lacking(skill)
-        why = f"{Code.SKILL_UNAVAILABLE.name}: required tools are {lacking}"
-        return ("unavailable", why) if lacking else ("enabled", "")
+        reason = f"{Code.SKILL_UNAVAILABLE.name}: required tools are {lacking}"
+        return ("unavailable", reason) if lacking else ("enabled", "")
 
 
 def _unloaded_row(entry: Unloaded) -> SkillRow:
     finding = entry.findings[0]
-    why, bare = f"{finding.code}: {finding.message}", msgspec.structs.asdict(entry)
-    return SkillRow(state="not loaded", why=why, description="", run_types=(), tools=(), **bare)
+    reason, bare = f"{finding.code}: {finding.message}", msgspec.structs.asdict(entry)
+    return SkillRow(state="not loaded", why=reason, description="", run_types=(), tools=(), **bare)
 
 
 def open_list(opening: NounOpening) -> SkillList:

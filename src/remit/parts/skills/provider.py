@@ -96,7 +96,7 @@ class SkillProvider(Toolset):
             if name == READ:
                 return ToolResult(msgspec.to_builtins(await self._read(arguments(ReadArgs, args), job)))
             names = arguments(ActivateArgs, args).names
-            taken = [msgspec.to_builtins(await self._taken_up(one, job)) for one in dict.fromkeys(names)]
+            taken = [msgspec.to_builtins(await self._taken_up(skill, job)) for skill in dict.fromkeys(names)]
             return ToolResult(msgspec.to_builtins(ActivateResult(skills=taken)))
         except (NotFoundError, StateError) as error:
             raise ProviderError(f"{error.message}. {error.remedy}", cause=None, code=error.code) from error
@@ -121,8 +121,8 @@ class SkillProvider(Toolset):
         path = request.path.removeprefix("./") or SKILL_MD
         if path not in texts:
             hint = did_you_mean(path, texts) or f"It has: {', '.join(sorted(texts)[:20]) or 'no text'}."
-            why = f"The skill {request.name} has no text {path!r:.200}. {hint}"
-            raise ProviderError(why, cause=None, code=Code.SKILL_NOT_FOUND)
+            reason = f"The skill {request.name} has no text {path!r:.200}. {hint}"
+            raise ProviderError(reason, cause=None, code=Code.SKILL_NOT_FOUND)
         return ReadResult(skill=request.name, path=path, text=texts[path], digest=digest, files=sorted(texts))
 
     async def _taken_up(self, name: str, job: dict[str, SkillPin]) -> SkillPin:
@@ -140,8 +140,8 @@ class SkillProvider(Toolset):
             return {}
         data = await self._journal.blob(pin.text_hash)
         if data is None:
-            why = f"The text of the skill {pin.name} is not kept any more."
-            raise ProviderError(why, cause=None, code=Code.SKILL_NOT_FOUND)
+            reason = f"The text of the skill {pin.name} is not kept any more."
+            raise ProviderError(reason, cause=None, code=Code.SKILL_NOT_FOUND)
         return msgspec.json.decode(data, type=dict[str, str])
 
 

@@ -94,10 +94,10 @@ class Cutover:
         """Count a ticket, if it has steps to read."""
         if ticket.type != "TOOL":
             return
-        found = found_in(ticket.metadata.tool_input, ticket.tool_steps)
-        if found.canonical_missing:
+        steps = found_in(ticket.metadata.tool_input, ticket.tool_steps)
+        if steps.canonical_missing:
             self._missing.add()
-        if found.legacy:
+        if steps.legacy:
             self._legacy.add()
             if self._until_ms is not None and self._clock.now() >= self._until_ms * _MILLI:
                 self._violation.add()

@@ -55,18 +55,18 @@ class ToolExecutor(Protocol):
 
 def request_of(ticket: Ticket) -> RunRequest:
     """The run that a ticket asks for now. Raise UsageError (INVALID_TOOL_STEP, INVALID_BUDGET) if none can be read."""
-    given = ticket.metadata.tool_input
+    tool_input = ticket.metadata.tool_input
     return RunRequest(
         ticket_id=ticket.id,
         attempt=ticket.metadata.retry_count,
-        tool_steps=steps_of(given, ticket.tool_steps),
-        tool_policy=_policy_of(given),
+        tool_steps=steps_of(tool_input, ticket.tool_steps),
+        tool_policy=_policy_of(tool_input),
     )
 
 
 def _policy_of(tool_input: Any) -> ToolPolicy:
-    given = tool_input.get("tool_policy") if isinstance(tool_input, dict) else None
+    tool_policy = tool_input.get("tool_policy") if isinstance(tool_input, dict) else None
     try:
-        return msgspec.convert(given or {}, ToolPolicy)
+        return msgspec.convert(tool_policy or {}, ToolPolicy)
     except msgspec.ValidationError as error:
         raise UsageError(f"tool_policy: {error}", code=Code.INVALID_TOOL_STEP) from error

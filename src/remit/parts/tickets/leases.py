@@ -70,7 +70,9 @@ class TicketLeases(TicketReader):
         while len(held) < limit:
             claim = self._claim(owner, lease_sec, routes=(kind,), limit=limit - len(held))
             leases = await self.journal.claim(claim) or await self._left_by_the_dead(claim)
-            ends = await asyncio.gather(*(self._record_lease(one, owner) for one in leases), return_exceptions=True)
+            ends = await asyncio.gather(
+                *(self._record_lease(leased, owner) for leased in leases), return_exceptions=True
+            )
             held += [end for end in ends if isinstance(end, Leased)]
             failures = {lease.head.stream: end for lease, end in zip(leases, ends, strict=True) if _failed(end)}
             for stream, error in failures.items():
@@ -85,10 +87,10 @@ class TicketLeases(TicketReader):
     async def lease_by_id(self, ticket: str, *, owner: str, lease_sec: int = LEASE_SEC) -> Leased:
         """Lease one ticket. Raise NotFoundError (not_found) or StateError (lease_conflict)."""
         _check_lease(owner, 1, lease_sec)
-        found = await self.load(ticket)
+        ticket_read = await self.load(ticket)
         lease = None
-        if found.history.status in _LEASABLE:
-            lease = await self.journal.acquire(found.head.stream, self._claim(owner, lease_sec), None)
+        if ticket_read.history.status in _LEASABLE:
+            lease = await self.journal.acquire(ticket_read.head.stream, self._claim(owner, lease_sec), None)
         leased = await self._record_lease(lease, owner) if lease is not None else None
         if leased is None:
             raise self._refusal(Code.lease_conflict, "lease", f"{ticket} is {await self._standing(ticket)}")
@@ -96,17 +98,17 @@ class TicketLeases(TicketReader):
 
     async def renew(self, ticket: str, proof: LeaseProof, lease_sec: int = LEASE_SEC) -> str:
         _check_lease(proof.owner, 1, lease_sec)
-        found = self._kept.leased(ticket, proof) or self._proven(await self.load(ticket), proof, "renew")
+        ticket_read = self._kept.leased(ticket, proof) or self._proven(await self.load(ticket), proof, "renew")
         until = self.journal.clock.now() + lease_sec * SECOND
-        if not await self.journal.renew(((found.head.stream, found.head.epoch),), until):
+        if not await self.journal.renew(((ticket_read.head.stream, ticket_read.head.epoch),), until):
             raise self._lost(ticket, "renew")
         return moment(until)
 
     async def release(self, ticket: str, proof: LeaseProof, reason: str = "") -> Ticket:
         released = kinds.TicketReleased(owner=proof.owner, reason=line(reason, REASON) if reason else "")
-        found = await self._held(ticket, proof, "release")
+        ticket_read = await self._held(ticket, proof, "release")
         patch = HeadPatch(state="pending", due_at=self.journal.clock.now(), release=True)
-        return await self._written(found, released, patch, "release")
+        return await self._written(ticket_read, released, patch, "release")
 
     # --- common
 
@@ -129,15 +131,15 @@ class TicketLeases(TicketReader):
         proof = LeaseProof.drawn(lease.head, self._chance)
         until = lease.head.lease_until or 0
         leased = kinds.TicketLeased(owner=owner, token_hash=proof.digest, expires_at=until)
-        found = await self.record(lease.head)
-        again = found.history.status == "failed"
-        events = (kinds.TicketRetried(by=owner, retry_count=found.history.retries + 1), leased) if again else (leased,)
+        record = await self.record(lease.head)
+        again = record.history.status == "failed"
+        events = (kinds.TicketRetried(by=owner, retry_count=record.history.retries + 1), leased) if again else (leased,)
         patch = HeadPatch(state="running") if again else NO_PATCH
         try:
-            ticket = await self._append(found, *events, patch=patch)
+            ticket = await self._append(record, *events, patch=patch)
         except AppendConflictError:
             return None
-        self._kept.put(found)
+        self._kept.put(record)
         return Leased(ticket=ticket, lease_owner=owner, lease_token=proof.token, lease_expires=moment(until))
 
     async def _give_back(self, held: Sequence[Leased], owner: str) -> None:
@@ -176,13 +178,13 @@ class TicketLeases(TicketReader):
         return await self.ticket(found)
 
     async def _standing(self, ticket: str) -> str:
-        found = await self.load(ticket)
-        running = found.head.lease_owner and found.history.status == "running"
-        return f"leased by {found.head.lease_owner}" if running else found.history.status
+        ticket_read = await self.load(ticket)
+        running = ticket_read.head.lease_owner and ticket_read.history.status == "running"
+        return f"leased by {ticket_read.head.lease_owner}" if running else ticket_read.history.status
 
     def _lost(self, ticket: str, action: str) -> StateError:
-        why = f"the lease proof does not match the lease of {ticket}"
-        return self._refusal(Code.lease_owner_mismatch, action, why)
+        reason = f"the lease proof does not match the lease of {ticket}"
+        return self._refusal(Code.lease_owner_mismatch, action, reason)
 
     def _state(self, ticket: str, status: str, action: str) -> StateError:
         return self._refusal(Code.lease_conflict, action, f"{ticket} is {status}; it cannot {action} now")

@@ -120,33 +120,33 @@ async def board(asked: PageRequest) -> Board:
     columns = []
     following = ""
     for state in (query.state,) if query.state else _STATES:
-        found = await tickets_of(asked.service).page(
+        page = await tickets_of(asked.service).page(
             kind=query.type, states=(state,), thread=query.thread, before=query.before, limit=limit + 1
         )
-        columns.append(Column(state=state, cards=tuple(map(_card, found[:limit])), more=len(found) > limit))
-        following = found[limit - 1].id if query.state and len(found) > limit else ""
+        columns.append(Column(state=state, cards=tuple(map(_card, page[:limit])), more=len(page) > limit))
+        following = page[limit - 1].id if query.state and len(page) > limit else ""
     return Board(title="Tickets", query=query, columns=tuple(columns), next=following)
 
 
 async def ticket(asked: PageRequest) -> TicketView:
     """The ticket's page. Raises NotFoundError."""
     tickets = tickets_of(asked.service)
-    found = await tickets.get(asked.path["ticket"])
-    meta = found.metadata
-    steps, report, wrong = await _run(asked, found)
+    ticket_read = await tickets.get(asked.path["ticket"])
+    meta = ticket_read.metadata
+    steps, report, wrong = await _run(asked, ticket_read)
     derived = await tickets.get(meta.derived_ticket_id) if meta.derived_ticket_id else None
-    events = await asked.service.streams.events(f"ticket/{found.id}")
-    event = found.event if isinstance(found.event, dict) else {}
+    events = await asked.service.streams.events(f"ticket/{ticket_read.id}")
+    event = ticket_read.event if isinstance(ticket_read.event, dict) else {}
     rest = {key: value for key, value in event.items() if key not in {"content", "thread_id"} and value}
     return TicketView(
-        title=f"{found.type} {found.id[-6:]}",
-        ticket=found,
-        tone=_TONES[found.status],
-        about=_message(found),
+        title=f"{ticket_read.type} {ticket_read.id[-6:]}",
+        ticket=ticket_read,
+        tone=_TONES[ticket_read.status],
+        about=_message(ticket_read),
         created_at=_micros(meta.created_at),
         updated_at=_micros(meta.updated_at),
         lease_until=_micros(meta.lease_expires) if meta.lease_expires else None,
-        thread=_thread(found),
+        thread=_thread(ticket_read),
         facts=tuple((key, value if isinstance(value, str) else written(value)) for key, value in rest.items()),
         steps=steps,
         wrong=wrong,
@@ -162,8 +162,8 @@ async def ticket(asked: PageRequest) -> TicketView:
 
 async def moved(asked: PageRequest) -> object:
     """Return what stays equal while nothing happens to the ticket and its run."""
-    found = await tickets_of(asked.service).get(asked.path["ticket"])
-    return found, await _run(asked, found)
+    ticket_read = await tickets_of(asked.service).get(asked.path["ticket"])
+    return ticket_read, await _run(asked, ticket_read)
 
 
 async def retry(asked: PageRequest) -> See:

@@ -30,10 +30,10 @@ class ToolVerdict(msgspec.Struct, frozen=True):
         if isinstance(value, str):
             value = {"status": value}
         try:
-            found = msgspec.convert(value, cls)
+            verdict = msgspec.convert(value, cls)
         except msgspec.ValidationError:
             return None
-        return found if len(found.reason) <= MAX_REASON else None
+        return verdict if len(verdict.reason) <= MAX_REASON else None
 
     @classmethod
     def of_run(cls, status: str, reason: str = "") -> Self:
@@ -125,12 +125,12 @@ class RunFacts(msgspec.Struct, frozen=True, kw_only=True):
 
 def _first(items: tuple[dict[str, Any], ...], most: int) -> tuple[dict[str, Any], ...]:
     """Return the first items; the last one has the number of those that were dropped, as in the evidence of a call."""
-    kept, dropped = items[:most], len(items) - most
-    if dropped <= 0 or not kept:
-        return kept
-    metadata = kept[-1].get("metadata", {})
+    items_kept, dropped = items[:most], len(items) - most
+    if dropped <= 0 or not items_kept:
+        return items_kept
+    metadata = items_kept[-1].get("metadata", {})
     counted = {**metadata, "dropped_items": metadata.get("dropped_items", 0) + dropped}
-    return (*kept[:-1], {**kept[-1], "metadata": counted})
+    return (*items_kept[:-1], {**items_kept[-1], "metadata": counted})
 
 
 def run_report(facts: RunFacts, steps: tuple[StepReport, ...], max_items: int) -> RunReport:

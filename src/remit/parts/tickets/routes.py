@@ -88,10 +88,10 @@ async def take(asked: ApiRequest) -> Ticket:
 async def page(asked: ApiRequest) -> TicketPage:
     """List tickets, newest first, page by page."""
     query: TicketQuery = asked.query
-    found = await tickets_of(asked.service).page(
+    rows = await tickets_of(asked.service).page(
         kind=query.type, states=query.state, thread=query.thread, before=query.before, limit=query.limit
     )
-    return TicketPage(items=found, next=found[-1].id if len(found) == query.limit else None)
+    return TicketPage(items=rows, next=rows[-1].id if len(rows) == query.limit else None)
 
 
 async def batch(asked: ApiRequest) -> list[Ticket]:
@@ -110,10 +110,12 @@ async def batch(asked: ApiRequest) -> list[Ticket]:
 async def free(asked: ApiRequest) -> Free:
     """Say whether a ticket of a kind can be leased; with `wait`, once there is one. Nothing is leased."""
     query: FreeQuery = asked.query
-    found = await tickets_of(asked.service).free(query.type)
-    if not found and query.wait:
-        found = bool(await held(asked, tickets_of(asked.service).free(query.type, wait_s=query.wait), query.wait))
-    return Free(found)
+    tickets_free = await tickets_of(asked.service).free(query.type)
+    if not tickets_free and query.wait:
+        tickets_free = bool(
+            await held(asked, tickets_of(asked.service).free(query.type, wait_s=query.wait), query.wait)
+        )
+    return Free(tickets_free)
 
 
 async def execute(asked: ApiRequest) -> Answer:
@@ -128,8 +130,8 @@ async def execute(asked: ApiRequest) -> Answer:
     """
     body: ExecuteBody = asked.body
     if (body.tool_steps is None) == (not body.tool_name) or (body.tool_steps is not None and not body.ticket_id):
-        why = "Give either tool_name, or ticket_id and tool_steps."
-        raise UsageError(why, code=Code.INVALID_TOOL_STEP)
+        reason = "Give either tool_name, or ticket_id and tool_steps."
+        raise UsageError(reason, code=Code.INVALID_TOOL_STEP)
     if body.tool_steps is None:
         return await call(asked)
     return Answer(value=await _run(asked, body, body.tool_steps))

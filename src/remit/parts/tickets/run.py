@@ -86,15 +86,15 @@ class TicketRun:
 
     def _result(self, place: str) -> tuple[RunStatus, str | None, str]:
         """Status, code and summary of a step."""
-        told = self._steps.get(place)
+        step = self._steps.get(place)
         if place in self._beyond:
             return "blocked", self._beyond[place], "the ticket's own limits refuse this step"
-        if told is not None and told.state == "ok":
-            return "ok", None, told.result_preview
-        if told is not None and told.code:
-            code = Code.recorded(told.code, Code.TOOL_EXEC_FAILED)
-            blocked = told.state == "blocked" or code.status == "blocked"
-            return "blocked" if blocked else "failed", told.code, line(told.reason)
+        if step is not None and step.state == "ok":
+            return "ok", None, step.result_preview
+        if step is not None and step.code:
+            code = Code.recorded(step.code, Code.TOOL_EXEC_FAILED)
+            blocked = step.state == "blocked" or code.status == "blocked"
+            return "blocked" if blocked else "failed", step.code, line(step.reason)
         return self._open(place)
 
     def _open(self, place: str) -> tuple[RunStatus, str | None, str]:
@@ -105,12 +105,12 @@ class TicketRun:
             return "blocked", Code.CONFIRMATION_REQUIRED.name, f"waits for an answer: remit confirm {call.confirmation}"
         if history.in_doubt(place) is not None and not self.over:
             job = self._story.stream.partition("/")[2]
-            why = f"the call may have taken effect: find out, then remit decide {job} {place}"
-            return "blocked", Code.OUTCOME_UNKNOWN.name, why
+            reason = f"the call may have taken effect: find out, then remit decide {job} {place}"
+            return "blocked", Code.OUTCOME_UNKNOWN.name, reason
         if call is not None and call.started is not None:
             return "failed", Code.OUTCOME_UNKNOWN.name, "the call began; nothing says how it ended"
         if stuck is not None:
-            why = f"{line(stuck.reason, _REASON)}; put it right, then retry the ticket"
-            return "blocked", stuck.correlation_key.removeprefix(STUCK), why
-        why = "the run ended before this step" if self.over else "the run has not come to this step"
-        return "blocked", Code.RUN_TIMEOUT.name, why
+            reason = f"{line(stuck.reason, _REASON)}; put it right, then retry the ticket"
+            return "blocked", stuck.correlation_key.removeprefix(STUCK), reason
+        reason = "the run ended before this step" if self.over else "the run has not come to this step"
+        return "blocked", Code.RUN_TIMEOUT.name, reason

@@ -106,8 +106,8 @@ def _normalised(steps: Any) -> tuple[ToolStep, ...]:
     if not isinstance(steps, list | tuple):
         raise UsageError(f"tool_steps is {_kind(steps)}, not a list", code=Code.INVALID_TOOL_STEP, remedy=_REMEDY)
     if len(steps) > MAX_STEPS:
-        why = f"the ticket has {len(steps)} steps; {MAX_STEPS} are allowed"
-        raise UsageError(why, code=Code.INVALID_TOOL_STEP, remedy="Split it into several tickets.")
+        reason = f"the ticket has {len(steps)} steps; {MAX_STEPS} are allowed"
+        raise UsageError(reason, code=Code.INVALID_TOOL_STEP, remedy="Split it into several tickets.")
     return tuple(normalised(step, number) for number, step in enumerate(steps))
 
 

@@ -112,40 +112,40 @@ class TicketStore(TicketLeases):
         self, ticket: str, outputs: Any, *, proof: LeaseProof | None = None, by: str = "", check: Check = _anything
     ) -> tuple[Ticket, bool]:
         """As `complete`; also whether the ticket was completed now, and not before."""
-        found = self._leased_here(ticket, proof) or await self.load(ticket)
+        ticket_read = self._leased_here(ticket, proof) or await self.load(ticket)
         for _ in range(_ATTEMPTS):
-            history = found.history
+            history = ticket_read.history
             if history.status == "done":
-                return await self.ticket(found), False
+                return await self.ticket(ticket_read), False
             if history.created is not None:
                 check(history.created.type)
-            direct = self._completes_directly(found, proof, by)
+            direct = self._completes_directly(ticket_read, proof, by)
             packed = pack(as_json(outputs))
             completed = kinds.TicketCompleted(
                 by=by or (proof.owner if proof else ""), outputs=packed.inline, outputs_blob=packed.ref, direct=direct
             )
             followed = _is_followed(history, outputs)
-            labels = {**found.head.labels, FOLLOW: "due"} if followed else found.head.labels
+            labels = {**ticket_read.head.labels, FOLLOW: "due"} if followed else ticket_read.head.labels
             patch = HeadPatch(state="done", due_at=None, closed=True, release=not direct, labels=labels)
             try:
-                done = await self._append(found, completed, patch=patch, blobs=packed.blobs)
+                done = await self._append(ticket_read, completed, patch=patch, blobs=packed.blobs)
             except AppendConflictError:  # completed at the same moment, or leased by another: the next look tells
-                found = await self.load(ticket)
+                ticket_read = await self.load(ticket)
                 continue
             if followed:
-                self._kept.put(found)
+                self._kept.put(ticket_read)
             return done, True
         raise self._refusal(Code.lease_conflict, "complete", f"{ticket}: too many writers at the same moment")
 
     async def fail(self, ticket: str, proof: LeaseProof, *, code: str, reason: str, outputs: Any = None) -> Ticket:
         """Record that the work on a running ticket failed."""
-        found = await self._held(ticket, proof, "fail")
+        ticket_read = await self._held(ticket, proof, "fail")
         packed = _packed(outputs)
         failed = kinds.TicketFailed(
             code=code, reason=line(reason, REASON), by=proof.owner, outputs=packed.inline, outputs_blob=packed.ref
         )
         patch = HeadPatch(state="failed", due_at=None, release=True)
-        return await self._written(found, failed, patch, "fail", packed)
+        return await self._written(ticket_read, failed, patch, "fail", packed)
 
     async def block(
         self, ticket: str, *, code: str, reason: str, source: str, proof: LeaseProof | None = None, outputs: Any = None
@@ -153,10 +153,10 @@ class TicketStore(TicketLeases):
         """Record why a pending ticket, or a running one with the lease proof, cannot go on."""
         if not (code and reason and source):
             raise UsageError("a block needs code, reason and source", remedy="Give all three.")
-        found = self._leased_here(ticket, proof) or await self.load(ticket)
-        status = found.history.status
+        ticket_read = self._leased_here(ticket, proof) or await self.load(ticket)
+        status = ticket_read.history.status
         if status == "running":
-            self._proven(found, proof, "block")
+            self._proven(ticket_read, proof, "block")
         elif status != "pending":
             raise self._state(ticket, status, "block")
         packed = _packed(outputs)
@@ -168,30 +168,30 @@ class TicketStore(TicketLeases):
             outputs_blob=packed.ref,
         )
         patch = HeadPatch(state="blocked", due_at=None, release=status == "running")
-        return await self._written(found, blocked, patch, "block", packed)
+        return await self._written(ticket_read, blocked, patch, "block", packed)
 
     async def retry(self, ticket: str, *, repeat: bool = False, by: str = "") -> Ticket:
         """Make a failed or blocked ticket pending again; with `repeat`, its next attempt does again what was done."""
-        found = await self.load(ticket)
-        if found.history.status not in {"failed", "blocked"}:
-            raise self._state(ticket, found.history.status, "retry")
-        retried = kinds.TicketRetried(by=by, retry_count=found.history.retries + 1, repeat=repeat)
+        ticket_read = await self.load(ticket)
+        if ticket_read.history.status not in {"failed", "blocked"}:
+            raise self._state(ticket, ticket_read.history.status, "retry")
+        retried = kinds.TicketRetried(by=by, retry_count=ticket_read.history.retries + 1, repeat=repeat)
         patch = HeadPatch(state="pending", due_at=self.journal.clock.now())
-        return await self._written(found, retried, patch, "retry")
+        return await self._written(ticket_read, retried, patch, "retry")
 
     async def derived(self, ticket: str, reason: str, *, child: str = "", message: str = "") -> Ticket:
         """Record what deriving the next ticket ended with."""
         note = kinds.TicketDerived(reason=reason, ticket=child, message=line(message, REASON) if message else "")
-        found = self._kept.take(ticket) or await self.load(ticket)
+        ticket_read = self._kept.take(ticket) or await self.load(ticket)
         for _ in range(_ATTEMPTS):
-            known = found.history.derived
+            known = ticket_read.history.derived
             if known is not None and known.ticket == child and child:
-                return await self.ticket(found)
-            labels = {name: text for name, text in found.head.labels.items() if name != FOLLOW}
+                return await self.ticket(ticket_read)
+            labels = {name: text for name, text in ticket_read.head.labels.items() if name != FOLLOW}
             try:
-                return await self._append(found, note, patch=HeadPatch(labels=labels))
+                return await self._append(ticket_read, note, patch=HeadPatch(labels=labels))
             except AppendConflictError:
-                found = await self.load(ticket)
+                ticket_read = await self.load(ticket)
         raise self._refusal(Code.lease_conflict, "derive", f"{ticket}: too many writers at the same moment")
 
     # --- common
@@ -213,8 +213,8 @@ class TicketStore(TicketLeases):
                 Code.direct_fill_missing_by, "complete", "`by` is required to complete a pending ticket"
             )
         if by not in DIRECT:
-            why = f"{line(by)!r} may not complete a pending ticket; {', '.join(sorted(DIRECT))} may"
-            raise self._refusal(Code.direct_fill_not_allowed, "complete", why)
+            reason = f"{line(by)!r} may not complete a pending ticket; {', '.join(sorted(DIRECT))} may"
+            raise self._refusal(Code.direct_fill_not_allowed, "complete", reason)
 
 
 def _is_followed(history: History, outputs: Any) -> bool:

@@ -79,8 +79,8 @@ class TicketRuns:
 
     async def report(self, run: RunRequest) -> RunReport | None:
         """The report of a run as it is now; None if it has not begun."""
-        found = await self._attempts(run)
-        return await self._report(run, found, max(found)) if found else None
+        attempts = await self._attempts(run)
+        return await self._report(run, attempts, max(attempts)) if attempts else None
 
     async def _go_on(self, job: str) -> None:
         """Have a worker look at a run that no one holds: what it waited for may have come."""
@@ -112,8 +112,8 @@ class TicketRuns:
             if head is None or self._worker.working():
                 continue
             if head.epoch == epoch and _is_due(head, self._journal.clock.now()):
-                why = f"no worker has taken {line(head.stream)} for {PATIENCE_S:g} s"
-                raise StateError(why, code=Code.NO_WORKER, remedy="Start one: remit worker.")
+                reason = f"no worker has taken {line(head.stream)} for {PATIENCE_S:g} s"
+                raise StateError(reason, code=Code.NO_WORKER, remedy="Start one: remit worker.")
             epoch = head.epoch
 
     async def _begin(self, run: RunRequest) -> int:
@@ -135,18 +135,18 @@ class TicketRuns:
             await self._check_repeats(run, earlier)
 
     async def _check_repeats(self, run: RunRequest, earlier: dict[int, TicketRun]) -> None:
-        kept = _kept(run, earlier)
-        again = [index for index in range(len(run.tool_steps)) if index not in kept]
+        steps_kept = _kept(run, earlier)
+        again = [index for index in range(len(run.tool_steps)) if index not in steps_kept]
         repeated = ", ".join(key_of(index) for index in again if any(done.acted(index) for done in earlier.values()))
         ticket = line(run.ticket_id)
         if not repeated or run.attempt in History(await self._journal.read(ticket_stream(run.ticket_id))).repeats:
             return
-        why = f"another attempt at {ticket} would repeat calls that took effect, or may have: step {repeated}"
+        reason = f"another attempt at {ticket} would repeat calls that took effect, or may have: step {repeated}"
         remedy = (
             f"See what they did: remit trace {job_of(run.ticket_id, max(earlier))}. Repeat them with "
             f"`remit tickets retry {ticket} --repeat`; or fill the ticket, once it is leased, with what they did."
         )
-        raise StateError(why, code=Code.RETRY_REPEATS, remedy=remedy)
+        raise StateError(reason, code=Code.RETRY_REPEATS, remedy=remedy)
 
     async def _attempts(self, run: RunRequest) -> dict[int, TicketRun]:
         """Return what is recorded of this run's attempts, without earlier ones that had other steps.
@@ -154,30 +154,32 @@ class TicketRuns:
         Raise StateError (IDEMPOTENCY_MISMATCH) if this very attempt has other steps.
         """
         steps = [msgspec.to_builtins(step) for step in run.tool_steps]
-        found: dict[int, TicketRun] = {}
+        attempts: dict[int, TicketRun] = {}
         for attempt in range(run.attempt + 1):
             events = await self._journal.read(stream_of(job_of(run.ticket_id, attempt)))
             if not events:
                 continue
-            given = await self._given(events[0])
-            if given.get("steps") == steps:
-                found[attempt] = TicketRun(events, given.get("mode") or {})
+            inputs = await self._given(events[0])
+            if inputs.get("steps") == steps:
+                attempts[attempt] = TicketRun(events, inputs.get("mode") or {})
             elif attempt == run.attempt:
-                why = f"attempt {attempt} of {line(run.ticket_id)} has other steps"
-                raise StateError(why, code=Code.IDEMPOTENCY_MISMATCH, remedy="Retry the ticket: that is a new attempt.")
-        return found
+                reason = f"attempt {attempt} of {line(run.ticket_id)} has other steps"
+                raise StateError(
+                    reason, code=Code.IDEMPOTENCY_MISMATCH, remedy="Retry the ticket: that is a new attempt."
+                )
+        return attempts
 
     async def _given(self, first: Event) -> dict[str, Any]:
         """Return the input of a job: `steps`, and the `mode` it began under, which an older Remit did not record."""
         created = k.decode(first.kind, first.data)
-        given = (
+        inputs = (
             await self._journal.value(created.input, created.input_blob) if isinstance(created, k.JobCreated) else None
         )
-        return msgspec.json.decode(given, type=dict[str, Any]) if given is not None else {}
+        return msgspec.json.decode(inputs, type=dict[str, Any]) if inputs is not None else {}
 
     async def _start(self, run: RunRequest, kept: list[int]) -> bool:
         """Create the run's job; False if it is there."""
-        given = {
+        inputs = {
             "ticket": run.ticket_id,
             "steps": [msgspec.to_builtins(step) for step in run.tool_steps],
             "kept": kept,
@@ -191,7 +193,7 @@ class TicketRuns:
             tools=run.tool_policy.tool_whitelist,
         )
         try:
-            await self._jobs.start_named(RECIPE, given, options)
+            await self._jobs.start_named(RECIPE, inputs, options)
         except AppendConflictError:
             return False
         return True

@@ -28,11 +28,11 @@ def command(state: State, check: bool) -> int:
     an older schema. Exits with status 1 if something does not fit; nothing is changed then.
     """
     with reserved_stdout():
-        found = _findings(state, code=check)
-        fits = all(one.verdict != "fail" for one in found)
+        checks = _findings(state, code=check)
+        fits = all(one.verdict != "fail" for one in checks)
         if fits and not check:
             state.ask_here(lambda remit: remit.runtime.journal.put_blobs(()), code="unused", writes=True)
-    state.show([one._asdict() for one in found], lambda state, _: _print(state, found))
+    state.show([one._asdict() for one in checks], lambda state, _: _print(state, checks))
     return exit_codes.OK if fits else exit_codes.ERROR
 
 

@@ -39,8 +39,8 @@ def _schema(remit: Remit) -> Check:
     journal = remit.runtime.journal
     if not journal.is_older:
         return Check("journal", "ok", f"{journal.url} has the schema of Remit {__version__}")
-    why = f"{journal.url} is of an older Remit; the first write brings it up to date, and no older Remit starts then"
-    return Check("journal", "warn", why, "Back it up (`remit journal backup`), then run `remit upgrade`.")
+    reason = f"{journal.url} is of an older Remit; the first write brings it up to date, and no older Remit starts then"
+    return Check("journal", "warn", reason, "Back it up (`remit journal backup`), then run `remit upgrade`.")
 
 
 async def _workers(remit: Remit) -> list[Check]:

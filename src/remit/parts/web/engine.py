@@ -91,10 +91,10 @@ def charset_of(page: Page) -> str:
         if page.body.startswith(mark):
             return name
     declared = page.headers.get("content-type", "").lower().partition("charset=")[2]
-    found = _CHARSET.search(page.body[:_HEAD])
+    match = _CHARSET.search(page.body[:_HEAD])
     if codec := codec_of(declared.partition(";")[0].strip("\"' ")):
         return codec
-    if codec := codec_of(found[1].decode("ascii") if found else ""):
+    if codec := codec_of(match[1].decode("ascii") if match else ""):
         return "utf-8" if codec.startswith("utf-16") else codec  # it would not have been found in UTF-16
     try:
         page.body.decode("utf-8")
@@ -105,8 +105,8 @@ def charset_of(page: Page) -> str:
 
 def title_of(html: str) -> str:
     """Return the title of an HTML page, on one line; empty if it has none."""
-    found = _TITLE.search(html)
-    return " ".join(unescape(found[1]).split()) if found else ""
+    match = _TITLE.search(html)
+    return " ".join(unescape(match[1]).split()) if match else ""
 
 
 def check_answer(page: Page) -> None:
@@ -202,14 +202,14 @@ class WebEngine:
                 break
         if not lists:
             raise failures[0]
-        found = fused(lists, args.max_results) if len(lists) > 1 else lists[0][: args.max_results]
-        return ToolResult(msgspec.to_builtins(SearchResult(items=found)))
+        results = fused(lists, args.max_results) if len(lists) > 1 else lists[0][: args.max_results]
+        return ToolResult(msgspec.to_builtins(SearchResult(items=results)))
 
     async def _ask(self, backend: SearchBackend, args: SearchArgs) -> list[Hit]:
         left = await self._seconds_left(backend.name)
         if left:
-            why = f"{backend.name} blocked Remit; it is asked again in {left} s"
-            raise WebError(why, Code.WebBlocked, blocked_by=Code.captcha_cooldown)
+            reason = f"{backend.name} blocked Remit; it is asked again in {left} s"
+            raise WebError(reason, Code.WebBlocked, blocked_by=Code.captcha_cooldown)
         has_waited = False
         while True:
             async with self._pace.turn(backend.name):
@@ -237,10 +237,10 @@ class WebEngine:
 
     async def fetch(self, args: FetchArgs, ctx: CallContext) -> ToolResult:
         """Return a page as text. Raises WebError."""
-        page, kept = await self._page(args.url, "web.fetch", ctx)
+        page, from_cache = await self._page(args.url, "web.fetch", ctx)
         if is_pdf(page):
-            found = await self._extractors.pdf(page)
-            title, shown, truncated = found.title, found.text, found.truncated
+            pdf = await self._extractors.pdf(page)
+            title, shown, truncated = pdf.title, pdf.text, pdf.truncated
         else:
             text = text_of(page)
             title, shown, truncated = title_of(text) if is_html(page) else "", _readable(page, text), page.truncated
@@ -252,7 +252,7 @@ class WebEngine:
             title=title,
             text=shown[:_LARGEST_TEXT],
             truncated=truncated or len(shown) > _LARGEST_TEXT,
-            cache_hit=kept,
+            cache_hit=from_cache,
         )
         return ToolResult(msgspec.to_builtins(result), (_evidence(result, ctx),))
 
@@ -296,8 +296,8 @@ class WebEngine:
 
         async def before_hop(target: str) -> dict[str, str]:
             if ctx.hidden is not None and ctx.hidden(tool, {"url": target}):
-                why = f"{url}: it redirects to {target}, and a rule keeps that from the caller"
-                raise ProviderError(why, cause=None, code=Code.POLICY_DENIED)
+                reason = f"{url}: it redirects to {target}, and a rule keeps that from the caller"
+                raise ProviderError(reason, cause=None, code=Code.POLICY_DENIED)
             if self._terms.robots:
                 await self._robots.check(target)
             return await headers(target)
@@ -375,23 +375,25 @@ class Extractors:
         """Return the text of a PDF. Raises WebError: unsupported_content_type where nothing here reads PDFs."""
         url = page.final_url
         if page.truncated:
-            why = f"{url}: a PDF can only be read whole, and it has more than {len(page.body):,} bytes (web.max_bytes)"
-            raise WebError(why, Code.content_too_large)
+            reason = (
+                f"{url}: a PDF can only be read whole, and it has more than {len(page.body):,} bytes (web.max_bytes)"
+            )
+            raise WebError(reason, Code.content_too_large)
         job = parse_job.Job(format="pdf", data=page.body, pages=_PDF_PAGES, chars=_LARGEST_TEXT)
         return await self._ask(job, url)
 
     async def _ask(self, job: Job | parse_job.Job, url: str) -> Extract:
         try:
-            found = await self._workers.ask(job)
+            reply = await self._workers.ask(job)
         except TimeoutError as error:
-            why = f"{url}: its text was not found within {self._seconds:g} s"
-            raise WebError(why, Code.parse_failed) from error
+            reason = f"{url}: its text was not found within {self._seconds:g} s"
+            raise WebError(reason, Code.parse_failed) from error
         except ConnectionError as error:
             raise WebError(f"{url}: finding its text took too much memory", Code.parse_failed) from error
-        if isinstance(found, parse_job.Refused):
-            absent = found.code == Code.SpawnFailed.name
-            raise WebError(f"{url}: {found.why}", Code.unsupported_content_type if absent else Code.parse_failed)
-        return found
+        if isinstance(reply, parse_job.Refused):
+            absent = reply.code == Code.SpawnFailed.name
+            raise WebError(f"{url}: {reply.why}", Code.unsupported_content_type if absent else Code.parse_failed)
+        return reply
 
     async def close(self) -> None:
         """End every process; may be called twice."""

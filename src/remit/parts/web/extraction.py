@@ -78,16 +78,16 @@ def answer(job: Job | parse_job.Job) -> Extract | parse_job.Refused:
     """Return the text of a page or a PDF."""
     if isinstance(job, Job):
         return extract(job)
-    found = read_pdf(job)
-    if isinstance(found, parse_job.Refused):
-        return found
+    pdf = read_pdf(job)
+    if isinstance(pdf, parse_job.Refused):
+        return pdf
     return Extract(
-        text=found.text,
-        title=found.title,
-        language=_language(found.text),
+        text=pdf.text,
+        title=pdf.title,
+        language=_language(pdf.text),
         method="pdfium",
-        pages=found.pages,
-        truncated=found.truncated,
+        pages=pdf.pages,
+        truncated=pdf.truncated,
     )
 
 
@@ -99,10 +99,8 @@ def _marked(job: Job) -> tuple[str, tuple[str, ...]]:
     if tree is None:
         return "", ()
     links = _links(anchor.get("href") for anchor in tree.iter("a"))
-    found = trafilatura.extract(
-        tree, url=job.url, output_format="markdown", include_comments=False, include_tables=True
-    )
-    return (found or "").strip(), links
+    text = trafilatura.extract(tree, url=job.url, output_format="markdown", include_comments=False, include_tables=True)
+    return (text or "").strip(), links
 
 
 def _base(tree: Any) -> str:
@@ -125,14 +123,14 @@ def _walked(tree: Any) -> tuple[str, ...]:
 
 
 def _links(targets: Iterable[str | None]) -> tuple[str, ...]:
-    found: dict[str, None] = {}
-    for given in targets:
-        target = (given or "").strip().translate(_AS_REQUESTED)
+    links: dict[str, None] = {}
+    for raw_target in targets:
+        target = (raw_target or "").strip().translate(_AS_REQUESTED)
         if target and not target.startswith(("#", "javascript:", "data:")):
-            found[target[:2_048]] = None
-        if len(found) >= _LINKS:
+            links[target[:2_048]] = None
+        if len(links) >= _LINKS:
             break
-    return tuple(found)
+    return tuple(links)
 
 
 if __name__ == "__main__":

@@ -98,8 +98,8 @@ def without_tracking(url: str) -> str:
     if not parts.query:
         return url
     pairs = parse_qsl(parts.query, keep_blank_values=True)
-    kept = [(key, value) for key, value in pairs if not _tracks(key.lower())]
-    return url if len(kept) == len(pairs) else urlunsplit((*parts[:3], urlencode(kept), ""))
+    kept_pairs = [(key, value) for key, value in pairs if not _tracks(key.lower())]
+    return url if len(kept_pairs) == len(pairs) else urlunsplit((*parts[:3], urlencode(kept_pairs), ""))
 
 
 def joined(base: str, target: str) -> str:
@@ -186,17 +186,17 @@ class Fetcher:
         Raises WebError. A status of 400 or more is an answer, not an error: the caller decides.
         """
         target, hops = checked(url), 0
-        asked = target
+        requested = target
         try:
             async with asyncio.timeout(seconds):
                 while True:
                     async with self._answer(method, target, headers or {}, data) as response:
                         location = response.headers.get("location") if response.status in _REDIRECT else None
                         if location is None or not redirects:
-                            return await _page(asked, target, response, limit)
+                            return await _page(requested, target, response, limit)
                     hops += 1
                     if hops > redirects:
-                        raise WebError(f"{asked}: more than {redirects} redirects", Code.NetworkError)
+                        raise WebError(f"{requested}: more than {redirects} redirects", Code.NetworkError)
                     target = joined(target, location)
                     if before_hop is not None:
                         headers = await before_hop(target)

@@ -73,7 +73,7 @@ class KeptPages:
         address = _address(url)
         try:
             entries, _ = await self._index()
-            entry = next((one for one in entries if one.address == address), None)
+            entry = next((candidate for candidate in entries if candidate.address == address), None)
             if entry is None or entry.until <= self._journal.clock.now():
                 return None
             page = _page(entry, await self._journal.blob(entry.digest) or b"")
@@ -100,26 +100,26 @@ class KeptPages:
             await self._journal.put_blobs([Blob(added[0].digest, data, added[0].until)])
         for _ in range(_ATTEMPTS):
             before, position = await self._index()
-            rest = [one for one in before if one.address != address and one.until > now]
+            rest = [entry for entry in before if entry.address != address and entry.until > now]
             after = self._newest([*rest, *added])
             if after == before:
                 return
             fold = Fold(_INDEX, position + 1, msgspec.msgpack.encode(after))
             if await self._journal.folds.keep([fold], position):
-                await self._erase({one.digest for one in [*before, *added]} - {one.digest for one in after})
+                await self._erase({entry.digest for entry in [*before, *added]} - {entry.digest for entry in after})
                 return
-        await self._erase({one.digest for one in added})
+        await self._erase({entry.digest for entry in added})
 
     def _newest(self, entries: Sequence[_Entry]) -> list[_Entry]:
         """The entries that there is room for."""
-        kept: list[_Entry] = []
+        entries_kept: list[_Entry] = []
         room = self._size
         for entry in reversed(entries):
             room -= entry.size
-            if room < 0 or len(kept) == self._pages:
+            if room < 0 or len(entries_kept) == self._pages:
                 break
-            kept.insert(0, entry)
-        return kept
+            entries_kept.insert(0, entry)
+        return entries_kept
 
     async def _erase(self, digests: set[str]) -> None:
         if digests:
@@ -144,8 +144,8 @@ def conditions(page: Page | None) -> dict[str, str]:
 
 def _may_be_kept(page: Page) -> bool:
     """Return whether a page is whole, the same for all readers, and can be asked for again."""
-    said = {word.partition("=")[0].strip() for word in page.headers.get("cache-control", "").lower().split(",")}
-    own = said & _ONE_READER or "set-cookie" in page.headers or "*" in page.headers.get("vary", "")
+    directives = {word.partition("=")[0].strip() for word in page.headers.get("cache-control", "").lower().split(",")}
+    own = directives & _ONE_READER or "set-cookie" in page.headers or "*" in page.headers.get("vary", "")
     return bool(conditions(page)) and not own and not page.truncated
 
 

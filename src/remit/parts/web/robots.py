@@ -89,13 +89,13 @@ class Robots:
             page = await self._fetcher.fetch(f"{origin}/robots.txt", seconds=_SECONDS, limit=_LIMIT)
         except WebError as error:
             cause = error.cause or Code.NetworkError
-            why = str(error).replace("/robots.txt", "", 1) if cause in _AT_THE_SITE else str(error)
+            reason = str(error).replace("/robots.txt", "", 1) if cause in _AT_THE_SITE else str(error)
             if cause in {Code.ssrf_blocked, Code.dns_failed}:
-                raise WebError(why, cause) from error
-            return Rules(_nothing, 0.0, self._clock.now() + SECOND * 60, WebError(why, cause))
+                raise WebError(reason, cause) from error
+            return Rules(_nothing, 0.0, self._clock.now() + SECOND * 60, WebError(reason, cause))
         if page.status >= _UNREACHABLE:
-            why = f"{origin}/robots.txt: it answered {page.status}, which allows no page (RFC 9309)"
-            failure = WebError(why, Code.WebBlocked, blocked_by=Code.http_403)
+            reason = f"{origin}/robots.txt: it answered {page.status}, which allows no page (RFC 9309)"
+            failure = WebError(reason, Code.WebBlocked, blocked_by=Code.http_403)
             return Rules(_nothing, 0.0, self._clock.now() + SECOND * 60, failure)
         if page.status >= _NOT_FOUND:
             return Rules(_everything, 0.0, until)

@@ -94,13 +94,13 @@ class Backend(NamedTuple):
 
 def usable(hits: Sequence[Hit]) -> list[Hit]:
     """Return the results that lead to addresses of the web, in the form in which they are requested."""
-    found = []
+    usable_hits = []
     for hit in hits:
         try:
-            found.append(hit._replace(url=without_tracking(checked(hit.url))))
+            usable_hits.append(hit._replace(url=without_tracking(checked(hit.url))))
         except ProviderError:
             continue  # not an address of the web
-    return found
+    return usable_hits
 
 
 def ddg_html(base: str = _DDG) -> Backend:
@@ -208,14 +208,14 @@ def _json(page: Page) -> Any:
 
 
 def _hits(page: Page, path: tuple[str, ...], url: str, snippet: str) -> list[Hit]:
-    found = _json(page)
+    value = _json(page)
     for name in path:
-        found = found.get(name) if isinstance(found, dict) else None
-        if found is None:
+        value = value.get(name) if isinstance(value, dict) else None
+        if value is None:
             return []
-    if not isinstance(found, list):
+    if not isinstance(value, list):
         raise WebError(f"{page.final_url}: its results are not a list", Code.WebParseError)
-    return [_hit(entry, url, snippet) for entry in found if isinstance(entry, dict) and entry.get(url)]
+    return [_hit(entry, url, snippet) for entry in value if isinstance(entry, dict) and entry.get(url)]
 
 
 def _hit(entry: dict[str, Any], url: str, snippet: str) -> Hit:
@@ -233,8 +233,8 @@ def _read_searxng(page: Page) -> list[Hit]:
 
 def _engine(failed: Any) -> str:
     """Return the name of an engine that did not answer and, in brackets, what SearXNG says of it."""
-    name, *why = failed if isinstance(failed, list) and failed else [failed]
-    return f"{name!s:.40} ({why[0]!s:.80})" if why else f"{name!s:.40}"
+    name, *reason = failed if isinstance(failed, list) and failed else [failed]
+    return f"{name!s:.40} ({reason[0]!s:.80})" if reason else f"{name!s:.40}"
 
 
 def _read_ddg(page: Page) -> list[Hit]:
@@ -294,8 +294,8 @@ class FolderBackend:
     def _hits(self, query: str, count: int, stop: Stop) -> list[Hit]:
         folder = self._folder.resolve(strict=True)
         index = FolderIndex(Index(self._index_dir, folder), ConfinedDirectory(folder), folder)
-        found = index.search(query, _PASSAGES_PER_FILE * count, stop, lambda _done, _total: None, self._is_open)
-        best = {match.hit.path: match for match in reversed(found.matches)}  # of each file the best passage
+        hits = index.search(query, _PASSAGES_PER_FILE * count, stop, lambda _done, _total: None, self._is_open)
+        best = {match.hit.path: match for match in reversed(hits.matches)}  # of each file the best passage
         ranked = sorted(best.values(), key=lambda match: -match.score)
         return [Hit(match.hit.title, f"{self._base}/{quote(match.hit.path)}", match.snippet) for match in ranked]
 

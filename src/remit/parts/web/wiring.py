@@ -115,10 +115,10 @@ async def check_search(look: Look) -> list[Check]:
 def backends_of(settings: WebSettings) -> tuple[list[str], list[str]]:
     """Return the names of the backends that can be asked, in their order, and what to say of the others."""
     names, warnings = [], []
-    for given in settings.search:
-        name = given.strip().lower()
-        if why := _problem(name, settings):
-            warnings.append(f"web.search: {why}; {'the others are' if len(settings.search) > 1 else _STUB} used")
+    for entry in settings.search:
+        name = entry.strip().lower()
+        if problem := _problem(name, settings):
+            warnings.append(f"web.search: {problem}; {'the others are' if len(settings.search) > 1 else _STUB} used")
         elif name != _STUB:
             names.append(name)
     return names, warnings
@@ -147,8 +147,8 @@ def _engine(opening: Opening, names: Sequence[str]) -> WebEngine:
         from remit.parts.web.kept import Cooldowns, KeptPages  # noqa: PLC0415 - as above
         from remit.parts.web.search import FolderBackend  # noqa: PLC0415 - as above
     except ModuleNotFoundError as error:
-        why = f"{error.name} is not installed: pip install 'remit[web]'"
-        raise ProviderError(why, cause=Code.SpawnFailed) from error
+        reason = f"{error.name} is not installed: pip install 'remit[web]'"
+        raise ProviderError(reason, cause=Code.SpawnFailed) from error
     makers: dict[str, Callable[[], search.SearchBackend]] = {
         "folder": lambda: FolderBackend(
             opening.settings.folder / settings.folder,

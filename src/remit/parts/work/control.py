@@ -129,12 +129,12 @@ class ControlPlane:
         now = self._journal.clock.monotonic()
         if self._seen is not None and table.backend != "local" and now - self._seen[0] < table.poll_seconds:
             return self._seen[1]
-        found: dict[str, _Listed] = {}
+        listed: dict[str, _Listed] = {}
         for name, group in workflow.groups.items():
             for issue in await forge.list_issues(labels=group.listen_labels, limit=_MOST):
-                found.setdefault(issue.issue_ref, _Listed(name, issue))
-        self._seen = (now, found)
-        return found
+                listed.setdefault(issue.issue_ref, _Listed(name, issue))
+        self._seen = (now, listed)
+        return listed
 
     async def _rows(self, also: Iterable[str] = ()) -> list[UnitRow]:
         """Return the units that are not done, and these issues' in any state."""
@@ -171,8 +171,8 @@ class ControlPlane:
         await self._runs.stop(issue, reason, self._principal)
         stuck = reason.endswith(STUCK)
         if stuck or _in_vain([*unit.runs.values()]) >= MAX_RETRIES:
-            why = reason if stuck else f"{MAX_RETRIES + 1} runs ended without a result: {reason}"
-            await self._store.move(issue, "needs-human", reason=why, by=self._principal)
+            problem = reason if stuck else f"{MAX_RETRIES + 1} runs ended without a result: {reason}"
+            await self._store.move(issue, "needs-human", reason=problem, by=self._principal)
 
     # --- what people and dependencies decide
 
@@ -189,8 +189,8 @@ class ControlPlane:
         elif state == "review" and (
             "decision:accept" in issue.labels or not workflow.flow.close_issue_requires_decision
         ):
-            why = "decision:accept" if "decision:accept" in issue.labels else "no decision is required"
-            await steps.take(row, "accept", why, lambda: self._accept(workflow, reference, why))
+            reason = "decision:accept" if "decision:accept" in issue.labels else "no decision is required"
+            await steps.take(row, "accept", reason, lambda: self._accept(workflow, reference, reason))
             state = "done"
         elif (
             row.blocked_by
@@ -217,10 +217,10 @@ class ControlPlane:
     async def _label(self, row: UnitRow, issue: Issue, state: str, steps: _Steps) -> None:
         """Have the labels of an issue say its state, and close it if it is done."""
         gone = ("state:", "decision:reject") if state in {"todo", "doing"} else ("state:",)
-        kept = [label for label in issue.labels if not label.startswith(gone)]
-        if state == "todo" and len(kept) == len(issue.labels):
+        labels = [label for label in issue.labels if not label.startswith(gone)]
+        if state == "todo" and len(labels) == len(issue.labels):
             return  # it says nothing else
-        wanted = sorted([*kept, f"state:{state}"])
+        wanted = sorted([*labels, f"state:{state}"])
         if wanted == sorted(issue.labels) and (state != "done" or issue.state == "closed"):
             return
         if await self._works_on(IssueRef.parse(row.issue_ref)):
@@ -282,7 +282,7 @@ class ControlPlane:
         """Start a run of an issue, or block it; return whether a run began."""
         reference = IssueRef.parse(issue.issue_ref)
         whole = issue if issue.body else await self._project()[1].get_issue(reference)
-        needed = [str(one) for one in dependencies_in(whole.body, reference.project)]
+        needed = [str(dependency) for dependency in dependencies_in(whole.body, reference.project)]
         open_ones = await self._waits_for(needed) if workflow.flow.auto_block_when_dependency_open else []
         if open_ones:
             await steps.take(issue, "block", " ".join(open_ones), lambda: self._block(whole, tuple(open_ones)))
@@ -302,8 +302,8 @@ class ControlPlane:
     async def _block(self, issue: Issue, blocked_by: tuple[str, ...]) -> None:
         reference = IssueRef.parse(issue.issue_ref)
         await self._store.open(reference, issue.title, self._principal, parent_in(issue.body, reference.project))
-        why = f"waits for {', '.join(blocked_by)}"
-        await self._store.move(reference, "blocked", reason=why, by=self._principal, blocked_by=blocked_by)
+        reason = f"waits for {', '.join(blocked_by)}"
+        await self._store.move(reference, "blocked", reason=reason, by=self._principal, blocked_by=blocked_by)
 
 
 class _Steps:
@@ -343,10 +343,10 @@ def _next(workflow: Workflow, group: Group, unit: WorkUnit) -> tuple[str, str]:
     last = unit.last
     if last is None:
         return group.executor, ""
-    why = unit.reason or f"after {last.run_id}"
+    reason = unit.reason or f"after {last.run_id}"
     other = workflow.executor_name(group.switch_to or group.executor)
-    switched = why in {TIMEOUT, CHANGES} or (last.executor == other and last.group)
-    return (other if switched else group.executor), why
+    switched = reason in {TIMEOUT, CHANGES} or (last.executor == other and last.group)
+    return (other if switched else group.executor), reason
 
 
 def _in_vain(runs: list[Run]) -> int:

@@ -55,8 +55,11 @@ class DecisionProvider(Toolset):
     async def preview(self, name: str, args: dict[str, Any]) -> Preview | None:
         """Show the result. Raise ProviderError."""
         self._require_open()
-        asked = arguments(AcceptArgs, args)
-        return Preview(what=f"Accepts {asked.run_id} of {asked.issue_ref} ({name}).", diff=await self._summary(asked))
+        accept_args = arguments(AcceptArgs, args)
+        return Preview(
+            what=f"Accepts {accept_args.run_id} of {accept_args.issue_ref} ({name}).",
+            diff=await self._summary(accept_args),
+        )
 
     async def _summary(self, asked: AcceptArgs) -> str:
         """Return the result as lines of a diff. Raise ProviderError unless it is the one to decide about."""
@@ -83,8 +86,12 @@ async def work_decision(run: Run, issue_ref: str, run_id: str) -> str:
     if not (outcome.ok or denied):
         return "none"
     if denied:
-        said = {"issue_ref": issue_ref, "trigger": f"decision:{run_id}", "body": f"Changes requested: {outcome.reason}"}
-        await run.call("outbox.comment", said)
+        comment_args = {
+            "issue_ref": issue_ref,
+            "trigger": f"decision:{run_id}",
+            "body": f"Changes requested: {outcome.reason}",
+        }
+        await run.call("outbox.comment", comment_args)
     decision = "reject" if denied else "accept"
     issue = (await run.call("outbox.get", {"issue_ref": issue_ref})).value
     labels = [label for label in issue.get("labels", []) if not label.startswith("decision:")]

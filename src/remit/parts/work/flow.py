@@ -59,12 +59,12 @@ def rest_after(lacked: int) -> float:
 
 def dependencies_in(body: str, project: str) -> tuple[IssueRef, ...]:
     """Return the issues that a text names under `DependsOn` or `BlockedBy`; `#12` is one of the same project."""
-    found = dict[IssueRef, None]()
+    refs = dict[IssueRef, None]()
     for text in _named(body):
         for word in _REFERENCE.findall(text):
             with suppress(UsageError):
-                found[IssueRef.parse(word if not word.startswith("#") else f"{project}{word}")] = None
-    return tuple(found)
+                refs[IssueRef.parse(word if not word.startswith("#") else f"{project}{word}")] = None
+    return tuple(refs)
 
 
 def _named(body: str) -> Iterator[str]:
@@ -85,8 +85,8 @@ def _named(body: str) -> Iterator[str]:
 def field_in(body: str, name: str) -> str:
     """Return what stands behind a name at the head of an issue, such as `SpecRef: …`; empty for `none`."""
     for text in body.splitlines():
-        found, colon, value = text.strip("*# \t").partition(":")
-        if colon and found.strip("* ").lower() == name.lower():
+        label, colon, value = text.strip("*# \t").partition(":")
+        if colon and label.strip("* ").lower() == name.lower():
             return "" if value.strip("* ").lower() == ABSENT else value.strip("* ")[:_FIELD]
     return ""
 

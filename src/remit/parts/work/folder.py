@@ -94,9 +94,9 @@ class WorkFolder:
 
 async def check_work(look: Look) -> list[Check]:
     """Return the row of `remit doctor`; none if there is nothing to say."""
-    found = WorkFolder(look.settings).leftovers()
-    told = [f"{what}: {_named(places)}" for what, places in found.items() if places]
-    return [Check("work", "warn", "; ".join(told), "Delete them once nothing in them is needed.")] if told else []
+    leftovers = WorkFolder(look.settings).leftovers()
+    texts = [f"{what}: {_named(places)}" for what, places in leftovers.items() if places]
+    return [Check("work", "warn", "; ".join(texts), "Delete them once nothing in them is needed.")] if texts else []
 
 
 def _dead(shared: Path) -> Iterable[Path]:

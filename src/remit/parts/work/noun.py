@@ -95,7 +95,7 @@ class Work:
             active=unit.active,
             runs=list(reversed(unit.runs.values())),
             results={run: result for run, result in results.items() if result is not None},
-            unready={run.run_id: why for run in unit.runs.values() if (why := await self._unready(run, results))},
+            unready={run.run_id: reason for run in unit.runs.values() if (reason := await self._unready(run, results))},
             unwritten=sorted(unit.unwritten),
             written=unit.written,
         )
@@ -248,9 +248,9 @@ class Work:
         unit = await self._store.unit(issue)
         job = unit.runs[result.run_id].job
         if unit.active == result.run_id and job and (await self._jobs.row(job)).state not in ENDED:
-            why = f"{issue}: {job} still works on {result.run_id}"
+            reason = f"{issue}: {job} still works on {result.run_id}"
             remedy = "Stop it first: `remit work stop`; then hand the result in, and adopt it."
-            raise StateError(why, code=Code.WORK_CONFLICT, remedy=remedy)
+            raise StateError(reason, code=Code.WORK_CONFLICT, remedy=remedy)
         if not job and result.status == "ok":
             result = await self._proved(order, await self._kept_to(order, result), by)
         verdict = await self._store.accept(order, result, adopter=(by or self._principal) if adopt else "")
@@ -265,14 +265,14 @@ class Work:
         commit = await commit_of(repository, result.changes.commit) if result.changes.commit else ""
         if not (commit and order.constraints.commands and result.status == "ok"):
             return result
-        asked = {"issue_ref": order.issue_ref, "run_id": order.run_id, "commit": commit}
-        given = await self._runs.call(tool_of(MANUAL), asked, by)
-        tests = msgspec.convert(given.get("tests", []), tuple[Test, ...])
+        proof_args = {"issue_ref": order.issue_ref, "run_id": order.run_id, "commit": commit}
+        proof = await self._runs.call(tool_of(MANUAL), proof_args, by)
+        tests = msgspec.convert(proof.get("tests", []), tuple[Test, ...])
         result = replace(result, tests=tests or result.tests)
         if all(test.result == "pass" for test in tests):
             return result
-        why = f"the acceptance commands do not pass: {result.summary}"
-        return replace(result, status="fail", result_code=Code.test_failed.name, summary=why)
+        reason = f"the acceptance commands do not pass: {result.summary}"
+        return replace(result, status="fail", result_code=Code.test_failed.name, summary=reason)
 
     async def _kept_to(self, order: WorkOrder, result: WorkResult) -> WorkResult:
         """Return the result of a person, as failed if their commit is here and changes what it may not."""
@@ -283,15 +283,15 @@ class Work:
         try:
             changed = await changed_by(repository, result.changes.commit, rules.target_branch or "HEAD")
         except ProviderError as error:
-            why = f"the commit cannot be looked at: {error}"
-            raise StateError(why, code=Code.env_unavailable, remedy="Install git.") from error
+            reason = f"the commit cannot be looked at: {error}"
+            raise StateError(reason, code=Code.env_unavailable, remedy="Install git.") from error
         from remit.parts.work.executors.worktree import paths_of  # noqa: PLC0415 - who looks has no tree
 
         broken = paths_of(changed, rules.forbidden_paths)
         if not broken:
             return result
-        why = f"it changed what it may not: {', '.join(broken[:5])}: {result.summary}"
-        return replace(result, status="fail", result_code=Code.permission_denied.name, summary=why)
+        reason = f"it changed what it may not: {', '.join(broken[:5])}: {result.summary}"
+        return replace(result, status="fail", result_code=Code.permission_denied.name, summary=reason)
 
     @operation(
         "work.submit",

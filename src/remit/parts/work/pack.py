@@ -115,13 +115,13 @@ class ContextPack:
         """Write the pack beside its place and move it there. Do nothing if it is there. Raise OSError or UsageError."""
         if self.exists:
             return
-        given = dict(_given(order, contents))
+        files = dict(_given(order, contents))
         self.folder.parent.mkdir(parents=True, exist_ok=True)
         beside = Path(tempfile.mkdtemp(prefix=".pack-", dir=self.folder.parent))
         try:
-            for path, data in given.items():
+            for path, data in files.items():
                 _put(beside, path, data)
-            digests = {path: sha256(data).hexdigest() for path, data in sorted(given.items())}
+            digests = {path: sha256(data).hexdigest() for path, data in sorted(files.items())}
             _put(beside, MANIFEST, write_document(Manifest(files=digests)))
             beside.replace(self.folder)
         except BaseException:
@@ -170,8 +170,8 @@ class ContextPack:
                     return read_result_in(form, data)
                 except UsageError as error:
                     nameless = form == "txt" and not belongs_to_a_run(data)
-                    why = "the result names no run" if nameless else error.message
-                    raise UsageError(why, code=Code.output_unparseable, remedy=error.remedy) from error
+                    reason = "the result names no run" if nameless else error.message
+                    raise UsageError(reason, code=Code.output_unparseable, remedy=error.remedy) from error
         return None
 
     def result(self) -> WorkResult | None:
@@ -296,8 +296,8 @@ def contents_for(order: WorkOrder, unit: WorkUnit, results: Mapping[str, WorkRes
     """Return what goes into the pack of a run: links, and what the last runs before it left below `root`."""
     before = [run for run in unit.runs.values() if run.run_id != order.run_id][-_MOST_RUNS:]
     files: dict[str, bytes] = {}
-    links = [one for one in (order.issue_ref, order.spec_ref) if one]
-    links += [f"builds on {one}" for one in order.depends_on]
+    links = [reference for reference in (order.issue_ref, order.spec_ref) if reference]
+    links += [f"builds on {reference}" for reference in order.depends_on]
     for run in reversed(before):
         result = results.get(run.run_id)
         links += _told(run, result)
@@ -311,8 +311,8 @@ def contents_for(order: WorkOrder, unit: WorkUnit, results: Mapping[str, WorkRes
 def named_files(text: str, folder: Path) -> tuple[str, ...]:
     """Return the files and folders of a checkout that a text names, as it names them; hidden ones are left out."""
     words = dict.fromkeys(word.removeprefix("./") for word in _PATH.findall(text) if "/" in word or "." in word)
-    found = (word for word in words if _is_within(word) and (folder / word).exists())
-    return tuple(word for _, word in zip(range(_MOST_FILES), found, strict=False))
+    names = (word for word in words if _is_within(word) and (folder / word).exists())
+    return tuple(word for _, word in zip(range(_MOST_FILES), names, strict=False))
 
 
 def _is_within(path: str) -> bool:
@@ -320,8 +320,8 @@ def _is_within(path: str) -> bool:
 
 
 def _told(run: Run, result: WorkResult | None) -> Iterator[str]:
-    why = f": {run.reason}" if run.reason else ""
-    yield f"run {run.run_id} by {run.executor}, {result.status if result is not None else run.standing}{why}"
+    reason = f": {run.reason}" if run.reason else ""
+    yield f"run {run.run_id} by {run.executor}, {result.status if result is not None else run.standing}{reason}"
     if result is None:
         return
     if result.summary:

@@ -106,10 +106,10 @@ async def board(asked: PageRequest) -> Board:
     columns = []
     following = ""
     for state in (query.state,) if query.state else STATES:
-        found = await _work(asked).board(states=(state,), before=query.before, limit=limit + 1)
-        shown = tuple(found[:limit])
-        columns.append(Column(state=state, tone=_TONES[state], rows=shown, more=len(found) > limit))
-        following = shown[-1].issue_ref if query.state and len(found) > limit else ""
+        rows = await _work(asked).board(states=(state,), before=query.before, limit=limit + 1)
+        shown = tuple(rows[:limit])
+        columns.append(Column(state=state, tone=_TONES[state], rows=shown, more=len(rows) > limit))
+        following = shown[-1].issue_ref if query.state and len(rows) > limit else ""
     return Board(title="Work", query=query, columns=tuple(columns), next=following)
 
 
@@ -152,8 +152,8 @@ async def hand_in(asked: PageRequest) -> See:
     form: Handed = asked.form
     reference = asked.path["issue"]
     tests = [line for line in form.tests.splitlines() if line.strip()]
-    said = said_by_hand(reference, form.run, form.status, form.pr, form.commit, tests, form.summary)
-    await _work(asked).submit(reference, form.run, said, "txt", by=asked.principal)
+    result = said_by_hand(reference, form.run, form.status, form.pr, form.commit, tests, form.summary)
+    await _work(asked).submit(reference, form.run, result, "txt", by=asked.principal)
     return See(link("/work/{}", reference))
 
 

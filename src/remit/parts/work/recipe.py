@@ -24,8 +24,8 @@ async def work_run(
     """
     if claim:
         await _label(run, issue_ref, "doing")
-    asked = {"issue_ref": issue_ref, "run_id": run_id, "command": command}
-    done: dict[str, Any] = (await run.call(tool_of(executor), asked)).value
+    exec_args = {"issue_ref": issue_ref, "run_id": run_id, "command": command}
+    done: dict[str, Any] = (await run.call(tool_of(executor), exec_args)).value
     if done["comment"]:
         run.progress("writing to the issue")
         written = {"issue_ref": issue_ref, "trigger": done["verdict"]["trigger"], "body": done["comment"]}

@@ -104,14 +104,14 @@ class WorkResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
             raise unreadable("work result", code, error) from error
         require_unknown(self.unknown_json, "work result", code)
         if self.result_code and self.result_code not in RESULT_CODES:
-            why = f"{self.result_code[:80]!r} is not a result_code"
-            raise UsageError(why, code=code, remedy="docs/work.md lists them.")
+            reason = f"{self.result_code[:80]!r} is not a result_code"
+            raise UsageError(reason, code=code, remedy="docs/work.md lists them.")
 
     def require_echo(self, issue_ref: str, run_id: str) -> None:
         """Raise UsageError (output_unparseable) unless the result names the issue and the run of its order."""
         if (self.issue_ref, self.run_id) != (issue_ref, run_id):
-            why = f"the result names {self.issue_ref} {self.run_id}, and its order {issue_ref} {run_id}"
-            raise UsageError(why, code=Code.output_unparseable, remedy="Repeat both as the order gives them.")
+            reason = f"the result names {self.issue_ref} {self.run_id}, and its order {issue_ref} {run_id}"
+            raise UsageError(reason, code=Code.output_unparseable, remedy="Repeat both as the order gives them.")
 
 
 def read_result(data: bytes) -> WorkResult:

@@ -117,7 +117,7 @@ class Runs:
                 spec_snapshot=body,
                 contracts_ref=field_in(body, "ContractsRef") or NO_CONTRACTS,
                 constraints=workflow.constraints,
-                depends_on=tuple(str(one) for one in dependencies_in(body, issue.project)),
+                depends_on=tuple(str(dependency) for dependency in dependencies_in(body, issue.project)),
             )
 
         last = next(reversed(unit.runs), "")
@@ -155,7 +155,7 @@ class Runs:
         if run.executor == MANUAL:
             return
         hand = hand_of(workflow, run.executor)
-        given = {
+        inputs = {
             "issue_ref": str(issue),
             "run_id": run.run_id,
             "executor": run.executor,
@@ -165,7 +165,7 @@ class Runs:
         labels = {"issue": str(issue), "run": run.run_id, "executor": run.executor}
         options = Options(title=f"{issue} {run.run_id}", labels=labels, job=run.job, principal=run.by)
         with suppress(AppendConflictError):
-            await self._jobs.start_named(RECIPE, given, options)
+            await self._jobs.start_named(RECIPE, inputs, options)
 
     async def standing(self, run: Run) -> str:
         """Return the state of a run's job, or `stuck`; empty for one that has not been started."""
@@ -238,9 +238,9 @@ class Runs:
         try:
             while await self._may_act(run.job):
                 if self.journal.clock.now() > waited:
-                    why = f"{run.job} was asked to stop and has not ended"
+                    problem = f"{run.job} was asked to stop and has not ended"
                     remedy = "`remit workers` shows who runs jobs; start `remit worker` if none does."
-                    raise StateError(why, code=Code.WORK_CONFLICT, remedy=remedy)
+                    raise StateError(problem, code=Code.WORK_CONFLICT, remedy=remedy)
                 mark = await heads_changed_within(self.journal, mark, _LOOK_S)
         finally:
             self._worker.awaited.discard(stream_of(run.job))
@@ -254,8 +254,8 @@ class Runs:
         for trigger in sorted((await self.store.unit(issue)).unwritten):
             comment = await self.store.comment(issue, trigger)
             if comment is not None:
-                asked = {"issue_ref": str(issue), "trigger": trigger, "body": comment.body}
-                await self.call("outbox.comment", asked, by)
+                comment_args = {"issue_ref": str(issue), "trigger": trigger, "body": comment.body}
+                await self.call("outbox.comment", comment_args, by)
 
     async def call(self, tool: str, args: dict[str, Any], by: str, key: str = "") -> dict[str, Any]:
         """Call a tool of the outbox through the gate. Raise NotFoundError or StateError with what to do."""
@@ -278,8 +278,8 @@ async def _require_commit(repository: Path) -> None:
     except ProviderError as error:
         raise UsageError(str(error), code=Code.env_unavailable, remedy="Install git.") from error
     if await commit_of(repository, "refs/heads/run"):
-        why = f"{repository} has a branch `run`, so that there is no place for the branches of runs, run/…"
-        raise UsageError(why, code=Code.env_unavailable, remedy="git branch --move run another-name")
+        reason = f"{repository} has a branch `run`, so that there is no place for the branches of runs, run/…"
+        raise UsageError(reason, code=Code.env_unavailable, remedy="git branch --move run another-name")
     if not commit:
-        why = f"{repository} is no git repository, or has no commit to begin at"
-        raise UsageError(why, code=Code.env_unavailable, remedy='git init && git add . && git commit -m "Begin"')
+        reason = f"{repository} is no git repository, or has no commit to begin at"
+        raise UsageError(reason, code=Code.env_unavailable, remedy='git init && git add . && git commit -m "Begin"')

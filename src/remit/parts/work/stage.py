@@ -126,10 +126,10 @@ class StagedRuns(Runs):
     async def call(self, tool: str, args: dict[str, Any], by: str, key: str = "") -> dict[str, Any]:  # noqa: ARG002 - the gate's
         if tool == "outbox.get":  # looking is recorded nowhere
             try:
-                found = await self._forge()[1].get_issue(IssueRef.parse(args["issue_ref"]))
+                issue_read = await self._forge()[1].get_issue(IssueRef.parse(args["issue_ref"]))
             except ProviderError as error:
                 raise NotFoundError(str(error), code=error.cause or Code.not_found) from error
-            issue: dict[str, Any] = msgspec.to_builtins(found)
+            issue: dict[str, Any] = msgspec.to_builtins(issue_read)
             return issue
         known = await self._catalog.find(tool)
         shown = None
@@ -158,10 +158,14 @@ async def stage(work: Any, verb: Verb, args: Mapping[str, Any], by: str) -> None
     kind: Any = type(work)
     operation = next(each for each in operations(kind) if each.function.__name__ == verb)
     try:
-        given = msgspec.convert(args, operation.shape)
+        call_args = msgspec.convert(args, operation.shape)
     except msgspec.ValidationError as error:
         raise UsageError(f"work.{verb}: {error}", code=Code.WORK_INVALID) from error
-    taken = {one.name: getattr(given, one.sent) for one in operation.parameters if one.source is Source.FIELD}
+    taken = {
+        parameter.name: getattr(call_args, parameter.sent)
+        for parameter in operation.parameters
+        if parameter.source is Source.FIELD
+    }
     with suppress(OpenedError):
         await getattr(work, verb)(**taken, by=by)
 

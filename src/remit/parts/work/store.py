@@ -190,14 +190,14 @@ class WorkStore:
             made = order(RunId.draw(today, role, unit.run_numbers + 1))
             made.check()
             packed = pack(msgspec.json.encode(made))
-            why = line(reason, _REASON) if reason else ""
-            told: dict[str, Any] = {}
+            detail = line(reason, _REASON) if reason else ""
+            payload: dict[str, Any] = {}
             blobs = packed.blobs
-            if why and previous and (fenced or unit.runs[previous].standing == "stopped"):
-                comment = comment_on_switch(made, executor, previous=previous, reason=why, read_up_to=read_up_to)
+            if detail and previous and (fenced or unit.runs[previous].standing == "stopped"):
+                comment = comment_on_switch(made, executor, previous=previous, reason=detail, read_up_to=read_up_to)
                 body = pack(msgspec.json.encode(comment))
-                told = {"trigger": comment.trigger, "comment": body.inline, "comment_blob": body.ref}
-                told["next"], blobs = comment.next, (*blobs, *body.blobs)
+                payload = {"trigger": comment.trigger, "comment": body.inline, "comment_blob": body.ref}
+                payload["next"], blobs = comment.next, (*blobs, *body.blobs)
             started = w.WorkRunStarted(
                 run_id=made.run_id,
                 role=role,
@@ -205,12 +205,12 @@ class WorkStore:
                 order=packed.inline,
                 order_blob=packed.ref,
                 by=by,
-                reason=why,
+                reason=detail,
                 previous=previous,
                 job=job,
                 group=group,
                 read_up_to=read_up_to,
-                **told,
+                **payload,
             )
             return Change((*fenced, started), made, blobs)
 
@@ -304,8 +304,8 @@ class WorkStore:
                 raise _conflict(f"{issue}: run {unit.active} is active", "Stop it first: `remit work stop`.")
             if (unit.state, unit.blocked_by) == (state, blocked_by):
                 return Change((), unit)
-            why = line(reason, _REASON) if reason else ""
-            return Change((w.WorkMoved(state=state, reason=why, by=by, blocked_by=blocked_by),), unit)
+            detail = line(reason, _REASON) if reason else ""
+            return Change((w.WorkMoved(state=state, reason=detail, by=by, blocked_by=blocked_by),), unit)
 
         return await self._change(issue, decide)
 

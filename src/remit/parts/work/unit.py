@@ -93,8 +93,8 @@ class WorkUnit:
     @property
     def failures(self) -> int:
         """Return how many results failed, one after another, up to now. A lack of the environment is no failure."""
-        given = [self.results[name] for name in reversed(self.runs) if name in self.results]
-        counted = [one for one in given if one.code != LACKING]
+        results = [self.results[name] for name in reversed(self.runs) if name in self.results]
+        counted = [one for one in results if one.code != LACKING]
         return sum(1 for _ in takewhile(lambda one: one.state == "doing", counted))
 
     @property

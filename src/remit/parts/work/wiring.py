@@ -109,14 +109,14 @@ def open_work(opening: NounOpening) -> Work:
     service, settings = opening.service, opening.parts.settings
     journal = opening.parts.journal
     store, root = WorkStore(journal), WorkFolder(settings)
-    given = RunsOpening(
+    means = RunsOpening(
         store, service.jobs, lambda: service.sessions, opening.principal, root, settings.folder, opening.worker
     )
-    runs, forge = Runs(given), ProjectForge(journal, settings)
+    runs, forge = Runs(means), ProjectForge(journal, settings)
     control = ControlPlane(runs, forge, settings, opening.principal)
 
     def copy(writes: list[StagedWrite]) -> Work:
-        staged = StagedRuns(given, writes, opening.parts.catalog, forge)
+        staged = StagedRuns(means, writes, opening.parts.catalog, forge)
         return Work(staged, service.jobs, control, opening.principal, settings, copy)
 
     return Work(runs, service.jobs, control, opening.principal, settings, copy)

@@ -167,19 +167,19 @@ class FolderSearchProvider(Toolset):
         def progress(done: int, total: int) -> None:
             loop.call_soon_threadsafe(ctx.progress, done, total, f"read {done:,} of {total:,} files")
 
-        found = await self._threads.stoppable(lambda stop: self._searched(asked, ctx.hidden, stop, progress))
-        return ToolResult(msgspec.to_builtins(found))
+        hits = await self._threads.stoppable(lambda stop: self._searched(asked, ctx.hidden, stop, progress))
+        return ToolResult(msgspec.to_builtins(hits))
 
     async def _read(self, asked: ReadArgs, ctx: CallContext) -> ToolResult:
-        found = await self._threads.stoppable(lambda _: self._passage(asked))
+        passage = await self._threads.stoppable(lambda _: self._passage(asked))
         evidence = EvidenceCandidate(
             kind="tool_output",
-            source=f"{asked.folder.rstrip('/')}/{found.path}",
+            source=f"{asked.folder.rstrip('/')}/{passage.path}",
             retrieved_at=ctx.now,
-            text=found.text,
-            metadata={"sha256": found.sha256, "start": found.start, "end": found.end},
+            text=passage.text,
+            metadata={"sha256": passage.sha256, "start": passage.start, "end": passage.end},
         )
-        return ToolResult(msgspec.to_builtins(found), (evidence,))
+        return ToolResult(msgspec.to_builtins(passage), (evidence,))
 
     def _searched(self, asked: SearchArgs, hidden: Hidden | None, stop: Stop, progress: Progress) -> SearchResult:
         folder, root = self._folder(asked.folder)
@@ -189,22 +189,22 @@ class FolderSearchProvider(Toolset):
             return not kept_back and not self._is_private(folder, path)
 
         index = FolderIndex(Index(self._index_dir, folder), root, folder)
-        found = index.search(asked.query, asked.limit, stop, progress, allowed)
-        files = found.states.get("text", 0)
+        results = index.search(asked.query, asked.limit, stop, progress, allowed)
+        files = results.states.get("text", 0)
         if files == 0:
             raise ProviderError(f"{asked.folder!r} holds no file that can be read as text.", code=Code.FOLDER_EMPTY)
         skipped = Skipped(
-            binary=found.states.get("binary", 0),
-            too_large=found.states.get("too_large", 0),
-            unreadable=found.states.get("unreadable", 0) + found.vanished,
+            binary=results.states.get("binary", 0),
+            too_large=results.states.get("too_large", 0),
+            unreadable=results.states.get("unreadable", 0) + results.vanished,
         )
         return SearchResult(
             folder=shown(folder),
-            items=[_item(match) for match in found.matches],
+            items=[_item(match) for match in results.matches],
             files=files,
-            passages=found.passages,
+            passages=results.passages,
             skipped=skipped,
-            truncated=found.truncated,
+            truncated=results.truncated,
         )
 
     def _is_private(self, folder: Path, path: str) -> bool:

@@ -211,17 +211,17 @@ class Writing:
     def find_written(self, asked: WriteArgs) -> WriteResult | None:
         """The result if the file has the content a write was to give it."""
         data = encoded(asked.content)
-        found = self._present(asked.path, len(data))
-        return _written(asked.path, "unchanged", data) if found == data else None
+        present = self._present(asked.path, len(data))
+        return _written(asked.path, "unchanged", data) if present == data else None
 
     def find_edited(self, asked: EditArgs) -> EditResult | None:
         """The result if the file is as the edit leaves it, None if as before; ProviderError if neither is certain."""
-        found = self._present(asked.path, self._cap)
-        if found is None:
+        present = self._present(asked.path, self._cap)
+        if present is None:
             raise _undecided(asked.path, "is not there, or too large")
-        if sha256(found) == asked.expect_sha256:
+        if sha256(present) == asked.expect_sha256:
             return None
-        after = text_of(asked.path, found)
+        after = text_of(asked.path, present)
         before = undone(after, asked.edits)
         if asked.expect_sha256 is None:
             if before is None and _applicable(after, asked):
@@ -361,10 +361,10 @@ class FsProvider(Toolset):
         is in `private` no tool reads either.
         """
         super().__init__(_PROVIDER, TOOLS)
-        found = Roots(roots, decisive, private)
+        checked_roots = Roots(roots, decisive, private)
         self._threads = threads or Threads()
-        self._reading = Reading(found, max_read_bytes)
-        self._writing = Writing(found, max_read_bytes)
+        self._reading = Reading(checked_roots, max_read_bytes)
+        self._writing = Writing(checked_roots, max_read_bytes)
 
     async def invoke(self, name: str, args: dict[str, Any], ctx: CallContext) -> ToolResult:
         self._require(name)
@@ -379,16 +379,16 @@ class FsProvider(Toolset):
     ) -> ToolResult | None:
         """Compare the file with what the call was to leave. Raises ProviderError where that does not settle it."""
         self._require_open()
-        found: WriteResult | EditResult | None
+        outcome: WriteResult | EditResult | None
         if name == "fs.write":
             write = arguments(WriteArgs, args)
-            found = await self._threads.stoppable(lambda _: self._writing.find_written(write))
+            outcome = await self._threads.stoppable(lambda _: self._writing.find_written(write))
         elif name == "fs.edit":
             edit = arguments(EditArgs, args)
-            found = await self._threads.stoppable(lambda _: self._writing.find_edited(edit))
+            outcome = await self._threads.stoppable(lambda _: self._writing.find_edited(edit))
         else:
             raise ProviderError(f"{name!r} is not a tool that writes.", cause=Code.ToolNotFound)
-        return None if found is None else ToolResult(msgspec.to_builtins(found))
+        return None if outcome is None else ToolResult(msgspec.to_builtins(outcome))
 
     async def preview(self, name: str, args: dict[str, Any]) -> Preview | None:
         """Compare the file with what a write or an edit would leave. Raises ProviderError."""
@@ -435,11 +435,11 @@ def _writer(tool: Callable[[A, str, Stop], msgspec.Struct], asked: A, key: str) 
 
 def open_files(opening: Opening) -> tuple[FsProvider]:
     """The provider of the folders that the settings open."""
-    given = opening.settings.fs
+    fs_settings = opening.settings.fs
     return (
         FsProvider(
-            [Path(root) for root in given.roots],
-            given.max_read_bytes,
+            [Path(root) for root in fs_settings.roots],
+            fs_settings.max_read_bytes,
             decisive=opening.decisive,
             private=opening.private,
             threads=opening.threads,

@@ -54,8 +54,8 @@ async def call_enclosed(
         program = await asyncio.to_thread(_program, tool, terms, enclosures)
         execution = await enclosures.run(program, heard, stdin=msgspec.json.encode(args))
     except SandboxUnavailableError as error:
-        why = f"{error}. {error.remedy or '`remit sandbox probe` shows what is missing.'}"
-        raise ProviderError(why, cause=None, code=Code.SANDBOX_UNAVAILABLE) from error
+        reason = f"{error}. {error.remedy or '`remit sandbox probe` shows what is missing.'}"
+        raise ProviderError(reason, cause=None, code=Code.SANDBOX_UNAVAILABLE) from error
     except CommandMissingError as error:
         raise ProviderError(str(error), cause=None, code=Code.SANDBOX_UNAVAILABLE) from error
     except LooserError as error:
@@ -71,8 +71,8 @@ def _program(tool: FunctionTool[..., Any], terms: SandboxTerms, enclosures: Encl
     function = tool.function
     name = function.__module__
     if name == "__main__":
-        why = "a tool of a script cannot run in the sandbox: put it into a module of its own"
-        raise ProviderError(why, cause=None)
+        reason = "a tool of a script cannot run in the sandbox: put it into a module of its own"
+        raise ProviderError(reason, cause=None)
     top = sys.modules[name.partition(".")[0]]
     code = _place(top)
     base = code.parent
@@ -109,23 +109,23 @@ def _python(enclosures: Enclosures) -> str:
     version = f"python{sys.version_info.major}.{sys.version_info.minor}"
     other = next((path for place in PLACES if (path := Path(place, version)).exists()), None)
     if other is None:
-        why = f"the sandbox's user cannot run {Path(ours).resolve()}"
+        reason = f"the sandbox's user cannot run {Path(ours).resolve()}"
         remedy = f"Run Remit as a plain user, or install {version} in /usr."
-        raise SandboxUnavailableError(why, remedy)
+        raise SandboxUnavailableError(reason, remedy)
     return str(other)
 
 
 def _result(execution: ProgramEnd) -> ToolResult:
     if execution.limit == "wall_ms":
         raise ProviderError("the tool took longer than limits.wall_ms", cause=Code.Timeout)
-    said = execution.stderr.data.decode(errors="replace").strip()[-_TAIL:]
-    tail = f"; it last wrote: {said}" if said else ""
+    stderr = execution.stderr.data.decode(errors="replace").strip()[-_TAIL:]
+    tail = f"; it last wrote: {stderr}" if stderr else ""
     if execution.limit:
         raise ProviderError(f"the tool hit the limit {execution.limit}{tail}", cause=None)
     if execution.stdout.truncated:
         came = execution.status == "SUCCEEDED"
-        why = "the tool's result is longer than limits.stdout_bytes"
-        raise ProviderError(why, cause=Code.BadGateway, effect="committed" if came else "")
+        reason = "the tool's result is longer than limits.stdout_bytes"
+        raise ProviderError(reason, cause=Code.BadGateway, effect="committed" if came else "")
     if execution.status != "SUCCEEDED":
         how = execution.signal or f"exit code {execution.exit_code}"
         raise ProviderError(f"the tool's process ended with {how}{tail}", cause=None)
@@ -177,26 +177,26 @@ class FunctionProvider:
     async def invoke(self, name: str, args: dict[str, Any], ctx: CallContext) -> ToolResult:
         if self._closed:
             self._check_open()
-        found = self._tools.get(name)
-        if found is None:
+        tool = self._tools.get(name)
+        if tool is None:
             raise ProviderError(f"no function defines the tool {name}", cause=Code.ToolNotFound)
-        if found.terms is None:
-            return await found.invoke(args, ctx, self._threads)
+        if tool.terms is None:
+            return await tool.invoke(args, ctx, self._threads)
         if self._enclosures is None:  # never in this process instead (rule 9)
             raise ProviderError("there is no sandbox for it here", cause=None, code=Code.SANDBOX_UNAVAILABLE)
-        return await call_enclosed(found, found.terms, args, ctx, self._enclosures)
+        return await call_enclosed(tool, tool.terms, args, ctx, self._enclosures)
 
     def slots(self, name: str) -> asyncio.Semaphore | None:
-        found = self._tools.get(name)
-        return None if found is None or found.is_async or found.terms is not None else self._threads.slots
+        tool = self._tools.get(name)
+        return None if tool is None or tool.is_async or tool.terms is not None else self._threads.slots
 
     def typed(self, name: str) -> bool:
-        found = self._tools.get(name)
-        return found is not None and found.built
+        tool = self._tools.get(name)
+        return tool is not None and tool.built
 
     def made(self, name: str) -> Mapping[str, str]:
-        found = self._tools.get(name)
-        return undeclared(found.function, found.meta.input_schema) if found is not None else {}
+        tool = self._tools.get(name)
+        return undeclared(tool.function, tool.meta.input_schema) if tool is not None else {}
 
     async def close(self) -> None:
         self._closed = True

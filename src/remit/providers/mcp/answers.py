@@ -88,10 +88,10 @@ class Answers:
 
     async def all(self, requests: Mapping[str, Any], peer: Peer | None) -> dict[str, Any]:
         """The answers to what a call needs to go on, by the request's key. Raises UnansweredError for a refusal."""
-        asked = {key: _request(request) for key, request in requests.items()}
+        questions = {key: _request(request) for key, request in requests.items()}
         forwarded = {
             key: _marked(request, self._server)
-            for key, request in asked.items()
+            for key, request in questions.items()
             if self._goes_to(peer, request["method"]) and not _deceives(request)
         }
         answers: dict[str, Any] = {}
@@ -100,7 +100,7 @@ class Answers:
                 answers = await peer.ask(forwarded)
             except PeerError as error:
                 raise UnansweredError(Code.permission_denied, str(error)) from error
-        return {key: answers[key] if key in answers else self._by_policy(request) for key, request in asked.items()}
+        return {key: answers[key] if key in answers else self._by_policy(request) for key, request in questions.items()}
 
     async def one(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
         """The answer to a question that came as a request of its own. Raises MCPError for what is refused."""

@@ -139,8 +139,8 @@ async def connected(
         try:
             connection = Connection(session, await _agree(session, era, stdio=process is not None), process)
         except (MCPError, ProviderError, RuntimeError, msgspec.ValidationError) as error:
-            why = await process.account(str(error)) if process is not None else str(error)
-            raise ProviderError(why, cause=Code.SpawnFailed) from error
+            reason = await process.account(str(error)) if process is not None else str(error)
+            raise ProviderError(reason, cause=Code.SpawnFailed) from error
         if process is not None:
             process.met()
         try:
@@ -149,8 +149,8 @@ async def connected(
         except TimeoutError:
             raise ListFailedError(f"no answer to tools/list within {LIST_S:g} s", cause=Code.Timeout) from None
         except (MCPError, ProviderError) as error:
-            why = await process.account(str(error)) if process is not None else str(error)
-            raise ListFailedError(why, cause=Code.SpawnFailed) from error
+            reason = await process.account(str(error)) if process is not None else str(error)
+            raise ListFailedError(reason, cause=Code.SpawnFailed) from error
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(_listen(session, heard, clock))] if connection.era == "modern" else []
             tasks.append(group.create_task(_watch(dispatcher, connection)))

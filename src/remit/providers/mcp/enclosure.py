@@ -30,12 +30,12 @@ def launch_of(server: McpServer, enclosures: Enclosures) -> Launch | None:
         try:
             return await enclosures.start(program, protocol)
         except SandboxUnavailableError as error:
-            why = f"{error}. {error.remedy or '`remit sandbox probe` shows what is missing.'}"
-            raise ProviderError(why, cause=Code.SpawnFailed, code=Code.SANDBOX_UNAVAILABLE) from error
+            reason = f"{error}. {error.remedy or '`remit sandbox probe` shows what is missing.'}"
+            raise ProviderError(reason, cause=Code.SpawnFailed, code=Code.SANDBOX_UNAVAILABLE) from error
         except CommandMissingError as error:
             raise ProviderError(f"cannot be started: {error}", cause=Code.SpawnFailed) from error
         except LooserError as error:
-            why = f"its sandbox: {error}"
-            raise ProviderError(why, cause=Code.SpawnFailed, code=Code.POLICY_DENIED) from error
+            reason = f"its sandbox: {error}"
+            raise ProviderError(reason, cause=Code.SpawnFailed, code=Code.POLICY_DENIED) from error
 
     return launch

@@ -75,9 +75,9 @@ class Http:
         clock: Clock,
         authorization: Authorization | None,
     ) -> None:
-        given = URL(url)
-        self._url = given.with_user(None)
-        self._who = aiohttp.encode_basic_auth(given.user or "", given.password or "") if given.user else ""
+        parsed = URL(url)
+        self._url = parsed.with_user(None)
+        self._who = aiohttp.encode_basic_auth(parsed.user or "", parsed.password or "") if parsed.user else ""
         self._client = client
         self._max_bytes = max_message_bytes
         self._clock = clock
@@ -293,6 +293,6 @@ def _proxy_for(url: URL) -> str | None:
         return None
     scheme, between, _ = proxy.partition("://")
     if between and scheme not in _PROXIES:
-        why = f"a proxy of the kind {scheme} is set in the environment"
-        raise UsageError(why, remedy="Set an http proxy, or name the server's host in no_proxy.")
+        reason = f"a proxy of the kind {scheme} is set in the environment"
+        raise UsageError(reason, remedy="Set an http proxy, or name the server's host in no_proxy.")
     return proxy if between else f"http://{proxy}"

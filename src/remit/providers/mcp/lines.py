@@ -71,8 +71,8 @@ class Line:
             try:
                 return await question(self, connection)
             except Exception as error:
-                if (why := lost(error)) is not None:
-                    connection.lose(why)
+                if (reason := lost(error)) is not None:
+                    connection.lose(reason)
                 if last or not isinstance(error, SessionGoneError):
                     raise translated(error, self._server) from error
             finally:

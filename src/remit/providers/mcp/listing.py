@@ -48,30 +48,30 @@ NOTHING: Final = Listing({}, {}, {}, {})
 
 async def listing_of(session: Session) -> Listing:
     """Ask for all pages. Raises MCPError, or ProviderError for an answer that cannot be meant."""
-    found: dict[str, dict[str, Any]] = {}
+    entries: dict[str, dict[str, Any]] = {}
     refused: dict[str, str] = {}
     mirrored: dict[str, Mapping[tuple[str, ...], str]] = {}
     cursor: str | None = None
     for _ in range(MAX_PAGES):
         page = await session.ask("tools/list", {"cursor": cursor} if cursor else {})
-        for place, entry in enumerate(_entries(page), start=len(found) + 1):
+        for place, entry in enumerate(_entries(page), start=len(entries) + 1):
             tool, name = _named(entry, place)
             if tool is not entry:
                 refused[name] = "the server lists it without a name"
-            elif found.get(name, tool) != tool:
+            elif entries.get(name, tool) != tool:
                 refused[name] = "the server lists it twice"
             elif _MIRROR in str(tool.get("inputSchema")):
-                mirrored[name], why = _mirrored(tool["inputSchema"])
-                if why:
-                    refused[name] = f"the server's definition is not valid: {why}"
-            found[name] = tool
-        if len(found) > MAX_TOOLS:
+                mirrored[name], reason = _mirrored(tool["inputSchema"])
+                if reason:
+                    refused[name] = f"the server's definition is not valid: {reason}"
+            entries[name] = tool
+        if len(entries) > MAX_TOOLS:
             raise ProviderError(f"it offers more than {MAX_TOOLS} tools", cause=Code.BadGateway)
         following = page.get("nextCursor")
         if not isinstance(following, str) or not following or following == cursor:
-            hashes = {name: hash_of(raw) for name, raw in found.items()}
+            hashes = {name: hash_of(raw) for name, raw in entries.items()}
             places = {name: each for name, each in mirrored.items() if each and name not in refused}
-            return Listing(found, refused, hashes, places)
+            return Listing(entries, refused, hashes, places)
         cursor = following
     raise ProviderError(f"its list of tools has more than {MAX_PAGES} pages", cause=Code.BadGateway)
 
@@ -80,8 +80,8 @@ def _mirrored(schema: Any) -> tuple[Mapping[tuple[str, ...], str], str]:
     """The arguments that go in headers as well, by the SDK's rules; or what is wrong with them."""
     from mcp.shared.inbound import find_invalid_x_mcp_header, x_mcp_header_map  # noqa: PLC0415 - as above
 
-    why = find_invalid_x_mcp_header(schema)
-    return ({}, why) if why else (x_mcp_header_map(schema), "")
+    problem = find_invalid_x_mcp_header(schema)
+    return ({}, problem) if problem else (x_mcp_header_map(schema), "")
 
 
 def _entries(page: dict[str, Any]) -> list[Any]:

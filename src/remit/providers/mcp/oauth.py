@@ -144,8 +144,8 @@ class Login:
         if self._exchanges:
             return Authorization(AssertionFlow(server.url, given, file, self), file, server.url, Origins(server))
         if server.login == "user" and self._authorizer is None and TOKENS not in file.read():
-            why = f"{line(self.principal)} is not logged in: {line(self._command(server))}"
-            raise ProviderError(why, cause=Code.AuthError)
+            reason = f"{line(self.principal)} is not logged in: {line(self._command(server))}"
+            raise ProviderError(reason, cause=Code.AuthError)
         person = self._authorizer or Nobody(self._command(server))
         await self._identify(given, TokenFile(file))
         origins = Origins(server)
@@ -206,8 +206,8 @@ class Origins:
         except ValueError:
             found = url[:_SHOWN]
         if found not in self._told:
-            why = f"{self._name} names {found} as {what}, which is not its own origin"
-            raise OAuthFlowError(f"{why}: if that is right, set `issuer` in its oauth table")
+            reason = f"{self._name} names {found} as {what}, which is not its own origin"
+            raise OAuthFlowError(f"{reason}: if that is right, set `issuer` in its oauth table")
 
 
 def _origin(url: str) -> str:
@@ -264,18 +264,18 @@ class Authorization:
         ours = httpx2.Request("POST", self._url, headers={MCP_PROTOCOL_VERSION_HEADER: version} if version else {})
         flow = self._flow.async_auth_flow(ours)
         try:
-            asked = await anext(flow)
+            wanted = await anext(flow)
             while True:
-                if asked is not ours:
-                    self._origins.check(str(asked.url), "its authorization server")
-                    answer = await self._client.send(asked)
+                if wanted is not ours:
+                    self._origins.check(str(wanted.url), "its authorization server")
+                    answer = await self._client.send(wanted)
                 else:
-                    given = ours.headers.get("authorization", "")
-                    if refused is None or (given and given != refused.given):
-                        return {"authorization": given} if given else {}
+                    authorization = ours.headers.get("authorization", "")
+                    if refused is None or (authorization and authorization != refused.given):
+                        return {"authorization": authorization} if authorization else {}
                     answer = httpx2.Response(refused.status, headers=refused.headers, request=ours)
                     refused = None
-                asked = await flow.asend(answer)
+                wanted = await flow.asend(answer)
         except StopAsyncIteration:
             return None
         except OAuthFlowError as error:  # its cause quotes the answer as well

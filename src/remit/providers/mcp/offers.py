@@ -109,15 +109,15 @@ def version_of(name: str, version: str, pinned: str) -> str:
 
     Such as `acme-mail 1.4.2 (pin 0f3a…)`. What a server says of itself is cut.
     """
-    said = " ".join(filter(None, (line(name, _SAID), line(version, _SAID))))
+    words = " ".join(filter(None, (line(name, _SAID), line(version, _SAID))))
     pin = f"pin {pinned.rpartition(':')[2][:_PIN]}"
-    return f"{said} ({pin})" if said else pin
+    return f"{words} ({pin})" if words else pin
 
 
 def _level(server: McpServer, tool: str, hints: dict[str, Any], *, reviewed: bool) -> Level:
     matching = (level for pattern, level in server.tools.items() if fnmatchcase(tool, pattern))
-    given: LevelName = server.tools[tool] if tool in server.tools else next(matching, server.level)
-    level = Level[given]
+    level_name: LevelName = server.tools[tool] if tool in server.tools else next(matching, server.level)
+    level = Level[level_name]
     if not reviewed and tool not in server.tools:
         level = max(level, Level[server.level])
     writes = hints.get("readOnlyHint") is False or hints.get("destructiveHint") is True

@@ -155,7 +155,7 @@ class McpProvider:
         self._own_names = {full: own for own, full in names.items()}
         self._offered, self._withheld, self._unlisted = listing.hashes, withheld, False
         timeout_ms = self._timeout_ms
-        found = [
+        metas = [
             meta_of(
                 self._server,
                 names[own],
@@ -168,8 +168,8 @@ class McpProvider:
             for own, raw in listing.tools.items()
         ]
         if not seq and await self._pins.seq(self._server.name):
-            self._tell_first(found)
-        return found
+            self._tell_first(metas)
+        return metas
 
     async def invoke(self, name: str, args: dict[str, Any], ctx: CallContext) -> ToolResult:
         if not self._offered and self._unlisted:
@@ -183,9 +183,9 @@ class McpProvider:
 
         def call(line: Line, connection: Connection) -> Coroutine[Any, Any, dict[str, Any]]:
             self._check(name, own, line, connection)
-            one = ToolCall(connection.session, line.answers, ctx, self._clock)
+            tool_call = ToolCall(connection.session, line.answers, ctx, self._clock)
             support = task_support(connection.listing.tools[own])
-            return one.result(params, support, connection.listing.headers(own, args))
+            return tool_call.result(params, support, connection.listing.headers(own, args))
 
         raw = await self._asked(ctx.principal, ctx.peer, call)
         if ctx.peer is not None:
@@ -237,8 +237,8 @@ class McpProvider:
         )
 
     async def restart(self, by: str) -> None:
-        why = f"{by} restarted it"
-        await asyncio.gather(self._line.restart(why), self._people.restart(why))
+        reason = f"{by} restarted it"
+        await asyncio.gather(self._line.restart(reason), self._people.restart(reason))
 
     async def become(self, other: Self) -> None:
         self._server, self._login, self._launch = other._server, other._login, other._launch
@@ -279,14 +279,14 @@ class McpProvider:
     def _tell_first(self, tools: Sequence[ToolMeta]) -> None:
         """Show the operator what the first use has pinned."""
         name = self._server.name
-        told = [f"{line(one.name)} ({one.capability_level.name})" for one in tools[:_TOLD]]
-        told += [f"{len(tools) - _TOLD} more"] if len(tools) > _TOLD else []
+        names = [f"{line(meta.name)} ({meta.capability_level.name})" for meta in tools[:_TOLD]]
+        names += [f"{len(tools) - _TOLD} more"] if len(tools) > _TOLD else []
         patterns = any(set(tool) & set("*?[") for tool in self._server.tools)
         levels = f" Levels by pattern count after: remit mcp pin {name}" if patterns else ""
         _log.warning(
             "the first contact with the MCP server %s pinned its tools as they are: %s. "
             "Look at them: remit mcp show %s.%s",
-            *(name, ", ".join(told) or "none", name, levels),
+            *(name, ", ".join(names) or "none", name, levels),
         )
 
     def _check(self, name: str, own: str, line: Line, connection: Connection) -> None:
@@ -298,8 +298,8 @@ class McpProvider:
         if connection.listing.hashes.get(own) == self._offered.get(own):
             return
         if line is not self._line:
-            why = f"{name} is not offered to this person, or is another tool for them than the one that is listed"
-            raise ProviderError(why, cause=Code.ToolNotFound)
+            reason = f"{name} is not offered to this person, or is another tool for them than the one that is listed"
+            raise ProviderError(reason, cause=Code.ToolNotFound)
         self._tell()
         raise ProviderError(f"{name} changed since it was looked up; look it up again", cause=Code.ToolNotFound)
 
@@ -312,8 +312,8 @@ class McpProvider:
             return await self._people.ask(principal, question, None)
         issuer = (self._server.oauth or {})["identity_provider"]
         if proof is None or proof.issuer != issuer:
-            why = f"the MCP server {self._server.name}: {line(principal)} has to call with a token of {issuer}"
-            raise ProviderError(why, cause=Code.AuthError, code=Code.TOOL_UNAVAILABLE)
+            reason = f"the MCP server {self._server.name}: {line(principal)} has to call with a token of {issuer}"
+            raise ProviderError(reason, cause=Code.AuthError, code=Code.TOOL_UNAVAILABLE)
         person = digest({"principal": principal, "issuer": proof.issuer, "subject": proof.subject})
         return await self._people.ask(person, question, proof)
 
@@ -326,9 +326,9 @@ class McpProvider:
             self._failed = error  # the supervisor has logged it
             raise
         except TimeoutError:
-            why = f"the MCP server {self._server.name}: no list of its tools within {LIST_S:g} s"
-            self._failed = ProviderError(why, cause=Code.Timeout)
-            _log.error("mcp.list_tools.failed server=%s: %s", self._server.name, why)
+            reason = f"the MCP server {self._server.name}: no list of its tools within {LIST_S:g} s"
+            self._failed = ProviderError(reason, cause=Code.Timeout)
+            _log.error("mcp.list_tools.failed server=%s: %s", self._server.name, reason)
             raise self._failed from None
         except ProviderError as error:
             self._failed = error

@@ -45,17 +45,17 @@ async def refusal(response: aiohttp.ClientResponse, *, in_session: bool) -> MCPE
     if response.status < HTTPStatus.MULTIPLE_CHOICES:
         return _unanswered(response)
     if response.status < HTTPStatus.BAD_REQUEST:
-        why = f"{_line(response)}: it points to {_where(response)}"
-        return MCPError(code=INVALID_REQUEST, message=why) if _certain(response.status) else _open(why)
+        reason = f"{_line(response)}: it points to {_where(response)}"
+        return MCPError(code=INVALID_REQUEST, message=reason) if _certain(response.status) else _open(reason)
     if response.status in _REFUSED:
         return UnansweredError(Code.AuthError, _line(response))
-    told = await _told_in(response)
+    error = await _told_in(response)
     if not _certain(response.status):
-        return _open(told.message if told is not None else _line(response))
-    if response.status == HTTPStatus.NOT_FOUND and in_session and (told is None or told.code != METHOD_NOT_FOUND):
+        return _open(error.message if error is not None else _line(response))
+    if response.status == HTTPStatus.NOT_FOUND and in_session and (error is None or error.code != METHOD_NOT_FOUND):
         # Whatever words the server has for it.
         return SessionGoneError()
-    return told or _untold(response)
+    return error or _untold(response)
 
 
 def moved(response: aiohttp.ClientResponse, method: str) -> URL | None:
@@ -91,8 +91,8 @@ def failure(error: Exception) -> UnansweredError:
     if isinstance(error, LineTooLongError):
         return _open(str(error))
     if isinstance(error, aiohttp.ConnectionTimeoutError | aiohttp.InvalidURL):
-        why = f"{type(error).__name__}: no connection"  # its own words hold all of the URL
-        return UnansweredError(Code.SpawnFailed, why)
+        reason = f"{type(error).__name__}: no connection"  # its own words hold all of the URL
+        return UnansweredError(Code.SpawnFailed, reason)
     cause = Code.SpawnFailed if isinstance(error, aiohttp.ClientConnectorError) else Code.NetworkError
     return UnansweredError(cause, f"{type(error).__name__}: {error}".removesuffix(": "))
 
@@ -128,10 +128,10 @@ async def _told_in(response: aiohttp.ClientResponse) -> MCPError | None:
     if response.content_type != JSON:
         return None
     try:
-        told = msgspec.json.decode(await whole(response, _MAX_REFUSAL))
+        body = msgspec.json.decode(await whole(response, _MAX_REFUSAL))
     except (LineTooLongError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
-    error = told.get("error") if isinstance(told, dict) and told.get("jsonrpc") == "2.0" else None
+    error = body.get("error") if isinstance(body, dict) and body.get("jsonrpc") == "2.0" else None
     return error_of(error) if isinstance(error, dict) else None
 
 

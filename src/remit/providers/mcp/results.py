@@ -37,17 +37,17 @@ def result_of(raw: dict[str, Any], *, source: str, now: int) -> ToolResult:
     The server has done its work: a part of another shape, or with bytes that cannot be read, is kept as a text.
     """
     content = _blocks(raw.get("content"))
-    told = _told(raw)
+    outcome = _told(raw)
     repaired = _repaired(raw)
-    if raw.get("isError") is True or told.get("status") == "pending":
-        why = _reason(content) or "the tool reported an error without a message"
-        code = Code.OUTCOME_UNKNOWN if told.get("uncertain") is True else None
+    if raw.get("isError") is True or outcome.get("status") == "pending":
+        reason = _reason(content) or "the tool reported an error without a message"
+        code = Code.OUTCOME_UNKNOWN if outcome.get("uncertain") is True else None
         raise ProviderError(
-            why,
+            reason,
             cause=None,
             code=code,
             evidence=_attached(raw.get("_meta"), source, now),
-            effect=told.get("effect", ""),
+            effect=outcome.get("effect", ""),
             repaired=repaired,
         )
     evidence: list[EvidenceCandidate] = []
@@ -106,8 +106,8 @@ def _attached(meta: Any, source: str, now: int) -> list[EvidenceCandidate]:
 def _told(raw: dict[str, Any]) -> dict[str, Any]:
     """Return what another Remit tells of the outcome of its call."""
     meta = raw.get("_meta")
-    told = meta.get(OUTCOME) if isinstance(meta, dict) else None
-    return told if isinstance(told, dict) else {}
+    outcome = meta.get(OUTCOME) if isinstance(meta, dict) else None
+    return outcome if isinstance(outcome, dict) else {}
 
 
 def _repaired(raw: dict[str, Any]) -> Mapping[str, int]:
@@ -125,8 +125,8 @@ def _referred(block: dict[str, Any], evidence: list[EvidenceCandidate], source: 
         case "resource":
             resource = block.get("resource")
             if isinstance(resource, dict) and "blob" in resource:
-                kept = _kept(resource, "blob", evidence, source, now)
-                return {**block, "resource": kept} if kept is not None else _unreadable(block)
+                kept_resource = _kept(resource, "blob", evidence, source, now)
+                return {**block, "resource": kept_resource} if kept_resource is not None else _unreadable(block)
         case _:
             pass
     return block

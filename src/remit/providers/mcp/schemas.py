@@ -118,7 +118,7 @@ def _widen(document: Document, loose: set[int]) -> None:
         choice, every = schema.get("oneOf"), schema.get("allOf", [])
         if not isinstance(every, list):  # no schema: the catalog says so
             continue
-        if isinstance(choice, list) and any(wider(one) for one in choice):
+        if isinstance(choice, list) and any(wider(option) for option in choice):
             schema["allOf"] = every = [*every, {"anyOf": schema.pop("oneOf")}]
         if wider(schema.get("if")):  # what either side declares stays declared
             sides = [{"allOf": [schema.pop("if"), schema.pop("then", {})]}, schema.pop("else", {}), {}]
@@ -128,12 +128,12 @@ def _widen(document: Document, loose: set[int]) -> None:
 def _reaching(document: Document, schemas: list[Schema], loose: set[int]) -> Callable[[object], bool]:
     """Return whether a schema holds one of the `loose`, or refers to one, however far away."""
     links = {
-        id(schema): [id(one) for _, one in (*children(schema), *document.targets(schema)) if isinstance(one, dict)]
+        id(schema): [id(node) for _, node in (*children(schema), *document.targets(schema)) if isinstance(node, dict)]
         for schema in schemas
     }
     grown = True
     while grown:
-        more = {one for one, below in links.items() if one not in loose and not loose.isdisjoint(below)}
+        more = {node for node, below in links.items() if node not in loose and not loose.isdisjoint(below)}
         loose |= more
         grown = bool(more)
     return lambda schema: id(schema) in loose

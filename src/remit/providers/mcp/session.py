@@ -128,16 +128,16 @@ class Session:
         """
         params = {"protocolVersion": HANDSHAKE_VERSIONS[-1], "capabilities": self._declared, "clientInfo": _US}
         try:
-            said = await self._dispatcher.send_raw_request("initialize", params)
+            result = await self._dispatcher.send_raw_request("initialize", params)
         except MCPError as error:
             known = [each for each in HANDSHAKE_VERSIONS if each in _supported(error)]
             if not known:
                 raise
-            said = await self._dispatcher.send_raw_request("initialize", {**params, "protocolVersion": known[-1]})
-        version = msgspec.convert(said, _Greeting).protocol_version
+            result = await self._dispatcher.send_raw_request("initialize", {**params, "protocolVersion": known[-1]})
+        version = msgspec.convert(result, _Greeting).protocol_version
         if version not in HANDSHAKE_VERSIONS:
             raise RuntimeError(f"Unsupported protocol version from the server: {version}")
-        self.introduction, self.protocol_version = said, version
+        self.introduction, self.protocol_version = result, version
         self._dispatcher.batches = version == BATCHES_VERSION
         await self.tell("notifications/initialized")
 
@@ -146,17 +146,17 @@ class Session:
         version = MODERN_VERSIONS[-1]
         opts: CallOptions = {"timeout": _DISCOVER_S, "cancel_on_abandon": False}
         try:
-            said = await self._ask("server/discover", {}, opts, version)
+            result = await self._ask("server/discover", {}, opts, version)
         except MCPError as error:
             if error.code != UNSUPPORTED_PROTOCOL_VERSION or version not in _supported(error):
                 raise  # else it is asked once more
-            said = await self._ask("server/discover", {}, opts, version)
-        supported = msgspec.convert(said, _Discovery).supported_versions
+            result = await self._ask("server/discover", {}, opts, version)
+        supported = msgspec.convert(result, _Discovery).supported_versions
         if version not in supported:
             raise RuntimeError(f"Unsupported protocol versions of the server: {supported}")
-        meta = said.get("_meta")
+        meta = result.get("_meta")
         info = meta.get(SERVER_INFO_META_KEY) if isinstance(meta, dict) else None
-        self.introduction = {**({"serverInfo": info} if info is not None else {}), **said}
+        self.introduction = {**({"serverInfo": info} if info is not None else {}), **result}
         self.protocol_version = version
 
     async def tell(self, method: str, params: Mapping[str, Any] | None = None) -> None:
@@ -202,16 +202,16 @@ class Session:
         opts: CallOptions = {} if headers is None else {"headers": dict(headers)}
         if progress is not None:
             opts["on_progress"] = _reporting(progress)
-        given: dict[str, Any] = {}
+        extra: dict[str, Any] = {}
         with answers.calling(peer):
             for _ in range(_MAX_ROUNDS):
-                result = await self.ask(method, {**params, **given}, opts, peer)
+                result = await self.ask(method, {**params, **extra}, opts, peer)
                 if result.get("resultType") != "input_required":
                     return result
-                asked = result.get("inputRequests")
-                given = {"inputResponses": await answers.all(asked if isinstance(asked, dict) else {}, peer)}
+                questions = result.get("inputRequests")
+                extra = {"inputResponses": await answers.all(questions if isinstance(questions, dict) else {}, peer)}
                 if (state := result.get("requestState")) is not None:
-                    given["requestState"] = state
+                    extra["requestState"] = state
         raise UnansweredError(Code.BadGateway, f"it asked back more than {_MAX_ROUNDS} times")
 
     async def listen(self, begun: Callable[[], None] | None) -> None:
@@ -285,8 +285,8 @@ class Session:
             if (begun := self._subscriptions.pop(str(name), None)) is not None:
                 begun()
         elif method == CANCELLED and str(params.get("requestId")).startswith(_LISTENS):
-            why = UnansweredError(Code.ConnectionError, "the server ended it")
-            self._dispatcher.fail(str(params["requestId"]), why)
+            error = UnansweredError(Code.ConnectionError, "the server ended it")
+            self._dispatcher.fail(str(params["requestId"]), error)
 
 
 def _supported(refusal: MCPError) -> list[Any]:

@@ -75,8 +75,8 @@ class Stdio(Child):
                 why = self.why_ended if why in {_MUTE, _DEAF} else why
         if self.dispatcher.invalid_messages:
             why += f"; {self.dispatcher.invalid_messages} lines of its stdout were not messages"
-        said = line(mask(self.shown(self.err))[-SHOWN:], SHOWN)
-        return f"{why}; it last wrote: {said}" if said else why
+        stderr = line(mask(self.shown(self.err))[-SHOWN:], SHOWN)
+        return f"{why}; it last wrote: {stderr}" if stderr else why
 
     async def close(self) -> None:
         if self._transport is not None:

@@ -202,12 +202,12 @@ class ConnectionSupervisor:
                 patience.reschedule(None)
                 self._patience = None
                 self._succeed(connection)
-                why = await connection.lost()
+                reason = await connection.lost()
                 if connection.process is not None:
-                    why = await connection.process.account(why)
-                self._last = ProviderError(f"the MCP server {name} was lost: {why}", cause=Code.SpawnFailed)
-                self._server_log.note(f"lost: {why}")
-                _log.warning("mcp.server.lost server=%s: %s", name, why)
+                    reason = await connection.process.account(reason)
+                self._last = ProviderError(f"the MCP server {name} was lost: {reason}", cause=Code.SpawnFailed)
+                self._server_log.note(f"lost: {reason}")
+                _log.warning("mcp.server.lost server=%s: %s", name, reason)
 
     def _succeed(self, connection: Connection) -> None:
         self._era, self._last, self._parked_at = connection.era, None, None
@@ -249,12 +249,12 @@ class ConnectionSupervisor:
 
     def _report(self, error: ProviderError) -> None:
         """Tell those who wait why there is no connection, and the log unless it was told the same before."""
-        why = _bare(str(error), self._server)
+        reason = _bare(str(error), self._server)
         kind = "list_tools" if isinstance(error, ListFailedError) else "spawn"
-        level = logging.INFO if why == self._told else logging.ERROR
-        self._server_log.note(f"failed: {why}")
-        _log.log(level, "mcp.%s.failed server=%s: %s", kind, self._server.name, why)
-        self._told = why
+        level = logging.INFO if reason == self._told else logging.ERROR
+        self._server_log.note(f"failed: {reason}")
+        _log.log(level, "mcp.%s.failed server=%s: %s", kind, self._server.name, reason)
+        self._told = reason
         self._fail(error)
 
 
@@ -270,17 +270,17 @@ def _failure(error: BaseException, server: McpServer) -> ProviderError:
     while isinstance(error, ExceptionGroup) and len(error.exceptions) == 1:
         error = error.exceptions[0]
     if isinstance(error, TimeoutError):
-        why = f"no connection within {CONNECT_S:g} s"
+        reason = f"no connection within {CONNECT_S:g} s"
     elif isinstance(error, UsageError):
-        why = _bare(". ".join(part for part in (error.message, error.remedy) if part), server)
+        reason = _bare(". ".join(part for part in (error.message, error.remedy) if part), server)
     elif isinstance(error, OSError):
         what = "its folder " + server.cwd if server.cwd and not Path(server.cwd).is_dir() else server.where
-        why = f"cannot be started: {error.strerror or error}: {what}"
+        reason = f"cannot be started: {error.strerror or error}: {what}"
     elif isinstance(error, Exception):
-        why = _bare(str(translated(error, server.name)), server)
+        reason = _bare(str(translated(error, server.name)), server)
     else:
-        why = "the attempt was abandoned"
-    said = f"the MCP server {server.name}: {why}"
+        reason = "the attempt was abandoned"
+    message = f"the MCP server {server.name}: {reason}"
     if isinstance(error, ListFailedError):
-        return ListFailedError(said, cause=error.cause)
-    return ProviderError(said, cause=Code.SpawnFailed)
+        return ListFailedError(message, cause=error.cause)
+    return ProviderError(message, cause=Code.SpawnFailed)

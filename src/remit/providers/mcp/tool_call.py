@@ -54,9 +54,9 @@ class ToolCall:
     async def result(self, params: Mapping[str, Any], support: str, headers: Mapping[str, str]) -> dict[str, Any]:
         """The server's result; `support` is the tool's for tasks. Raises MCPError."""
         older = not self._modern and self._makes_task(support)
-        given = {**params, "task": {}} if older else params
+        call_params = {**params, "task": {}} if older else params
         raw = await self._session.settle(
-            "tools/call", given, self._answers, self._ctx.peer, headers=headers, progress=self._moves
+            "tools/call", call_params, self._answers, self._ctx.peer, headers=headers, progress=self._moves
         )
         task = raw.get("task") if older else raw if raw.get("resultType") == "task" else None
         if task is None:
@@ -115,8 +115,10 @@ class ToolCall:
 
     async def _answer(self, name: str, task: Mapping[str, Any], heard: set[str]) -> None:
         """Answer what the task needs to go on, each question once."""
-        asked = task.get("inputRequests")
-        fresh = {key: each for key, each in asked.items() if key not in heard} if isinstance(asked, Mapping) else {}
+        questions = task.get("inputRequests")
+        fresh = (
+            {key: each for key, each in questions.items() if key not in heard} if isinstance(questions, Mapping) else {}
+        )
         if fresh:
             heard.update(fresh)
             responses = await self._answers.all(fresh, self._ctx.peer)
@@ -144,12 +146,14 @@ def _end_of(task: Mapping[str, Any]) -> dict[str, Any]:
         return {**result, "_meta": {**(meta or {}), REPAIRED: repaired}} if repaired else result
     if task["status"] == "failed" and isinstance(error, dict) and isinstance(error.get("code"), int):
         raise MCPError(error["code"], str(error.get("message", "")), error.get("data"))
-    why = f"the server's task is {task['status']}, without a result"
-    raise UnansweredError(Code.BadGateway, why) if task["status"] == "completed" else ProviderError(why, cause=None)
+    reason = f"the server's task is {task['status']}, without a result"
+    raise (
+        UnansweredError(Code.BadGateway, reason) if task["status"] == "completed" else ProviderError(reason, cause=None)
+    )
 
 
 def _interval_s(task: Mapping[str, Any]) -> float:
     """Seconds until a task may be asked about again."""
-    said = task.get("pollIntervalMs", task.get("pollInterval"))
-    seconds = said / 1_000 if isinstance(said, int | float) and not isinstance(said, bool) else _POLL_S
+    interval = task.get("pollIntervalMs", task.get("pollInterval"))
+    seconds = interval / 1_000 if isinstance(interval, int | float) and not isinstance(interval, bool) else _POLL_S
     return min(max(seconds, _SHORTEST_S), _LONGEST_S)

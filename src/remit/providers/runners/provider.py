@@ -121,10 +121,12 @@ def _failure(outcome: OutcomeView, tool: str, runner: str) -> ProviderError:
     if outcome.uncertain:
         code = Code.OUTCOME_UNKNOWN
     elif outcome.status == "pending":
-        why = f"a rule of the runner {runner} asks a person; let its policy allow the call, and ask here"
-        return ProviderError(why, code=Code.POLICY_DENIED, cause=None)
-    why = outcome.reason.removeprefix(f"{tool}: ")  # the gate here names the tool itself
+        reason = f"a rule of the runner {runner} asks a person; let its policy allow the call, and ask here"
+        return ProviderError(reason, code=Code.POLICY_DENIED, cause=None)
+    reason = outcome.reason.removeprefix(f"{tool}: ")  # the gate here names the tool itself
     again_ms = outcome.again_ms
     if again_ms is not None:
-        why = f"{why}, at the runner {runner}: again in {-(-again_ms // 1_000)} s"
-    return ProviderError(why, code=code, cause=cause, detail=outcome.detail, effect=outcome.effect, again_ms=again_ms)
+        reason = f"{reason}, at the runner {runner}: again in {-(-again_ms // 1_000)} s"
+    return ProviderError(
+        reason, code=code, cause=cause, detail=outcome.detail, effect=outcome.effect, again_ms=again_ms
+    )

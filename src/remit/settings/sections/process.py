@@ -95,7 +95,7 @@ def installed(scheme: str) -> "EntryPoint | None":
 def shards_in(url: str) -> list[str]:
     """Return the URLs of the shards, in their order; one if the journal has none."""
     urls = url.split()
-    return urls if urls and all(one.partition("://")[0] in SERVERS for one in urls) else [url]
+    return urls if urls and all(address.partition("://")[0] in SERVERS for address in urls) else [url]
 
 
 def _absolute(url: str, base: Base) -> str:
@@ -120,7 +120,7 @@ def _picture(url: Any) -> Any:
     """Show a path unchanged; of a URL, drop everything up to the last @, since users write passwords unescaped."""
     if not isinstance(url, str):
         return HIDDEN
-    return " ".join(_one_picture(one) for one in shards_in(url))
+    return " ".join(_one_picture(shard) for shard in shards_in(url))
 
 
 def _one_picture(url: str) -> str:

@@ -93,26 +93,26 @@ def _here(state: State) -> tuple[list[dict[str, Any]], Sequence[str], str]:
     from remit.settings.principal import principal
 
     settings = state.settings()
-    found = known_servers(settings)
+    servers = known_servers(settings)
     nothing = ""
     if settings.tools.no_mcp:
         nothing = f"MCP servers are not used: {settings.sources['tools.no_mcp']} sets tools.no_mcp"
-    elif not found.servers:
+    elif not servers.servers:
         nothing = f"there are no servers: {state.command('mcp', 'add')} or {state.command('mcp', 'import')}"
     own = principal(settings)
     rows = [
-        _row(server, login_of(server, own), found.origins[server.name], disabled=server.disabled)
-        for server in found.servers
+        _row(server, login_of(server, own), servers.origins[server.name], disabled=server.disabled)
+        for server in servers.servers
     ]
-    return rows, found.warnings, nothing
+    return rows, servers.warnings, nothing
 
 
 def _there(state: State) -> tuple[list[dict[str, Any]], Sequence[str], str]:
     """The same of a server: the MCP servers that it uses, and why one of them is down."""
-    found = state.ask(lambda remit: remit.service.servers.entries())
-    rows = [_row(server, "", state.server, disabled=False) for server in found]
-    warnings = [f"{server.name}: {server.outage}" for server in found if server.outage]
-    return rows, warnings, "" if found else f"{state.server} uses no MCP servers"
+    entries = state.ask(lambda remit: remit.service.servers.entries())
+    rows = [_row(server, "", state.server, disabled=False) for server in entries]
+    warnings = [f"{server.name}: {server.outage}" for server in entries if server.outage]
+    return rows, warnings, "" if entries else f"{state.server} uses no MCP servers"
 
 
 def _row(server: McpServer | ServerEntry, login: str, origin: str, *, disabled: bool) -> dict[str, Any]:
@@ -146,7 +146,7 @@ def show_command(state: State, name: str) -> int:
         servers = remit.service.servers
         status = await servers.status(name)
         tools = [tool for tool in await remit.service.tools.views() if tool.provider_id == f"mcp_{name}"]
-        isolation = next((one.isolation for one in await servers.entries() if one.name == name), "")
+        isolation = next((entry.isolation for entry in await servers.entries() if entry.name == name), "")
         return status, tools, await servers.pin_of(name), isolation or "none"
 
     status, tools, pin, isolation = state.ask(look, code="unused", servers=True, blank=True)
@@ -245,11 +245,11 @@ def test_command(state: State, names: tuple[str, ...]) -> int:
     Without NAME, tries every enabled server, all at once. For a server that does not answer, shows the last lines it
     wrote to stderr and exits with an error status.
     """
-    found = state.ask_here(partial(_try_all, state, names), code="unused", servers=True, blank=True)
-    state.show(found, _print_test)
-    if any(one.get("code") == Code.UNKNOWN_TOOL.name for one in found.values()):
+    tests = state.ask_here(partial(_try_all, state, names), code="unused", servers=True, blank=True)
+    state.show(tests, _print_test)
+    if any(test.get("code") == Code.UNKNOWN_TOOL.name for test in tests.values()):
         return exit_codes.USAGE  # a name that no server has
-    return exit_codes.OK if all(one["ok"] for one in found.values()) else exit_codes.FAILED
+    return exit_codes.OK if all(test["ok"] for test in tests.values()) else exit_codes.FAILED
 
 
 async def _try_all(state: State, names: tuple[str, ...], remit: Remit) -> dict[str, dict[str, Any]]:
@@ -274,12 +274,12 @@ def _print_test(state: State, found: dict[str, dict[str, Any]]) -> None:
 
     out = state.output.out
     width = max(map(len, found), default=0)
-    for name, one in found.items():
-        if one["ok"]:
-            who = f"{one['name']} {one['version']}".strip() or "a server that does not say its name"
-            told = f"{one_line(who)}, protocol {one['protocol']}, {one['tools']} tools, {one['seconds']:.1f} s"
-            out.line(f"{out.style('ok', 'ok')}      {name.ljust(width)}  {told}")
+    for name, test in found.items():
+        if test["ok"]:
+            who = f"{test['name']} {test['version']}".strip() or "a server that does not say its name"
+            summary = f"{one_line(who)}, protocol {test['protocol']}, {test['tools']} tools, {test['seconds']:.1f} s"
+            out.line(f"{out.style('ok', 'ok')}      {name.ljust(width)}  {summary}")
         else:
-            out.line(f"{out.style('failed', 'failed')}  {name.ljust(width)}  {one_line(one['reason'])}")
+            out.line(f"{out.style('failed', 'failed')}  {name.ljust(width)}  {one_line(test['reason'])}")
     if not found:
         state.note(f"there are no servers: {state.command('mcp', 'add')}")

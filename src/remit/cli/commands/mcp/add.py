@@ -166,11 +166,11 @@ def proposed(
 
     False if there is no command.
     """
-    given = [str(Path(path).expanduser().absolute()) for path in (*roots, *writable)]
-    named = [path for word in words[1:] for path in _named(word, folder) if path not in given]
+    paths = [str(Path(path).expanduser().absolute()) for path in (*roots, *writable)]
+    named = [path for word in words[1:] for path in _named(word, folder) if path not in paths]
     table = {
-        "roots": list(dict.fromkeys([*given[: len(roots)], *named])),
-        "writable": given[len(roots) :],
+        "roots": list(dict.fromkeys([*paths[: len(roots)], *named])),
+        "writable": paths[len(roots) :],
         "network": list(network),
     }
     return {key: value for key, value in table.items() if value} or bool(words)
@@ -184,11 +184,11 @@ def isolation_note(server: McpServer) -> str:
     reads = [f"reads {', '.join(terms.roots)}"] if terms.roots else []
     changes = [f"changes {', '.join(terms.writable)}"] if terms.writable else []
     reaches = [f"reaches {', '.join(terms.network)}" if terms.network else "has no network"]
-    said = f"isolation: sandbox; {server.name} {', '.join((*reads, *changes, *reaches))}"
+    note = f"isolation: sandbox; {server.name} {', '.join((*reads, *changes, *reaches))}"
     program = Path(server.command[0]).name
     if program in _FETCHERS and not terms.network:
-        said += f"\n{program} downloads what it runs: name its registry with --network, or install the server"
-    return said
+        note += f"\n{program} downloads what it runs: name its registry with --network, or install the server"
+    return note
 
 
 def _named(word: str, folder: Path) -> list[str]:

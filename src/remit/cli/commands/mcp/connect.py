@@ -79,8 +79,8 @@ def connect(
         replace_text(file, after.text)
     names = [change.name for change in changes]
     done = f"connected {client}: {', '.join(names)}" if written else ""
-    found = {"file": str(file), "client": client, "servers": names, "notes": notes, "diff": difference}
-    return state.show({**found, "written": written}, lambda state, _: report(state, notes, done))
+    fields = {"file": str(file), "client": client, "servers": names, "notes": notes, "diff": difference}
+    return state.show({**fields, "written": written}, lambda state, _: report(state, notes, done))
 
 
 def _wrapped(
@@ -101,12 +101,12 @@ def _wrapped(
         raise UsageError(f"the client has no server {', '.join(missing)}", remedy=remedy)
     changes = []
     notes += [f"{name}: it is no server, and stays as it is" for name in file.odd if everything]
-    given = [word for level in levels for word in ("--level", _checked(level))]
+    options = [word for level in levels for word in ("--level", _checked(level))]
     for name in file.servers if everything else dict.fromkeys(wanted):
         if _is_ours(file.servers[name]):
             notes.append(f"{name}: Remit is there already")
             continue
-        prefix = [*_program(state, "wrap"), "--name", server_name(name), *given]
+        prefix = [*_program(state, "wrap"), "--name", server_name(name), *options]
         try:
             file, change = file.wrapped(name, prefix)
         except SettingsError as error:
@@ -130,8 +130,8 @@ def _login(change: Change) -> list[str]:
 
 
 def _checked(level: str) -> str:
-    tool, _, said = level.rpartition("=")
-    if not tool or said not in LEVELS:
+    tool, _, wanted_level = level.rpartition("=")
+    if not tool or wanted_level not in LEVELS:
         raise click.BadParameter(f"{level!r} does not look like get_*=L0", param_hint="--level")
     return level
 
@@ -191,5 +191,5 @@ def disconnect(state: State, client: Client, project: bool, other: Path | None, 
             replace_text(file, after)
         record.forget()
     done = f"disconnected {client}: {', '.join(names)}" if written else ""
-    found = {"file": str(file), "client": client, "servers": names, "diff": difference, "written": written}
-    return state.show(found, lambda state, _: report(state, [], done))
+    fields = {"file": str(file), "client": client, "servers": names, "diff": difference, "written": written}
+    return state.show(fields, lambda state, _: report(state, [], done))

@@ -60,21 +60,21 @@ def command(
     source, wanted = _split(words)
     if everything and wanted:
         raise UsageError("--all and NAME exclude each other", remedy="Leave one of them out.")
-    found = _found(settings, source, client)
+    imported = _found(settings, source, client)
     existing = written_servers(settings, os.environ).servers
-    planned = plan(found.servers, existing, wanted, base_of(file), keep_secrets=keep_secrets)
-    _check_wanted(wanted, planned, found)
+    planned = plan(imported.servers, existing, wanted, base_of(file), keep_secrets=keep_secrets)
+    _check_wanted(wanted, planned, imported)
     writes = (everything or bool(wanted)) and not dry_run
     if writes:
         with still_trusted(state.settings, trusted=state.trust):
             _write(file, planned, private=keep_secrets)
     if state.as_json:
-        servers = [_shown(one, written=writes) for one in planned]
-        state.output.json({"file": str(file), "written": writes, "servers": servers, "notes": found.notes})
+        servers = [_shown(server, written=writes) for server in planned]
+        state.output.json({"file": str(file), "written": writes, "servers": servers, "notes": imported.notes})
     else:
-        _print(state, file, planned, found.notes, written=writes)
+        _print(state, file, planned, imported.notes, written=writes)
         warn_of_rival(state, settings, file)
-        if not (writes or dry_run) and any(one.status == "new" for one in planned):
+        if not (writes or dry_run) and any(server.status == "new" for server in planned):
             state.note("nothing was written: name servers, or use --all")
     return exit_codes.OK
 
@@ -93,30 +93,32 @@ def _found(settings: Settings, source: Path | None, client: Client | None) -> Fo
     projects = {settings.folder, settings.working_folder}
     if source is not None:
         return read_foreign(source, client, projects)
-    found = Found([], [])
+    imported = Found([], [])
     off: set[str] = set()
     for place in usual_places(settings.folder, os.environ, mac=sys.platform == "darwin"):
         if client in {None, place.client} and place.file.is_file():
             try:
                 more = read_foreign(place.file, place.client, projects)
             except SettingsError as error:
-                found.notes.append(error.message)  # the other files are still of use
+                imported.notes.append(error.message)  # the other files are still of use
             else:
-                found.servers.extend(more.servers)
-                found.notes.extend(more.notes)
+                imported.servers.extend(more.servers)
+                imported.notes.extend(more.notes)
                 off |= more.off
-    found.servers[:] = [without(one, off) if one.file.name == ".mcp.json" else one for one in found.servers]
-    return found
+    imported.servers[:] = [
+        without(server, off) if server.file.name == ".mcp.json" else server for server in imported.servers
+    ]
+    return imported
 
 
 def _check_wanted(wanted: tuple[str, ...], planned: list[Planned], found: Found) -> None:
     from remit.mcp_config.plan import server_name
 
-    originals = {one.original for one in planned}
+    originals = {server.original for server in planned}
     there = originals | {server_name(name) for name in originals}
     missing = [name for name in wanted if name not in there]
     if missing:
-        names = ", ".join(dict.fromkeys(one.name for one in found.servers)) or "none"
+        names = ", ".join(dict.fromkeys(server.name for server in found.servers)) or "none"
         raise UsageError(f"no server {', '.join(missing)} was found", remedy=f"Found: {names}.")
 
 
@@ -125,9 +127,9 @@ def _write(file: Path, planned: list[Planned], *, private: bool) -> None:
     from remit.mcp_config.server_tables import with_server
 
     before = text = read_text(file)
-    for one in planned:
-        if one.status == "new":
-            text = with_server(text, one.table)
+    for server in planned:
+        if server.status == "new":
+            text = with_server(text, server.table)
     if text != before:
         replace_text(file, text, private=private)
 
@@ -142,15 +144,15 @@ def _print(state: State, file: Path, planned: list[Planned], notes: list[str], *
     from remit.cli.tables import Column, table
 
     out = state.output.out
-    rows = [_shown(one, written=written) for one in planned]
+    rows = [_shown(server, written=written) for server in planned]
     columns = ("SERVER", "STATUS", Column("WHERE", whole=False), Column("FROM", whole=False, style="dim"))
     table(out, columns, [(row["name"], row["status"], row["where"], row["file"]) for row in rows])
-    for one in planned:
-        for note in one.notes:
-            out.line(f"{one.name}: {one_line(note)}")
+    for server in planned:
+        for note in server.notes:
+            out.line(f"{server.name}: {one_line(note)}")
     for note in notes:
         out.line(one_line(note))
-    variables = {name: meaning for one in planned for name, meaning in one.variables.items()}
+    variables = {name: meaning for server in planned for name, meaning in server.variables.items()}
     for name, meaning in variables.items():
         out.line(f"set {name} in the environment: {line(meaning)}{' (it is set)' if name in os.environ else ''}")
     if written and any(row["status"] == "imported" for row in rows):

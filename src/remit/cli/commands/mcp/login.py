@@ -110,15 +110,15 @@ class Browser:
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Answer a request. Any page can send a browser here: only what brings this login's state ends the wait."""
         words = (await reader.readline()).decode("ascii", "replace").split()
-        given = parse_qs(urlsplit(words[1]).query) if len(words) > 1 else {}
-        state = _first(given, "state")
-        ours = compare_digest(state or "", self._expected) and ("code" in given or "error" in given)
+        query = parse_qs(urlsplit(words[1]).query) if len(words) > 1 else {}
+        state = _first(query, "state")
+        ours = compare_digest(state or "", self._expected) and ("code" in query or "error" in query)
         body = _PAGE.format(_DONE if ours else _STRANGE)
         writer.write((_HEAD.format("200 OK" if ours else "400 Bad Request", len(body)) + body).encode())
         await writer.drain()
         writer.close()
         if ours and self._back is not None and not self._back.done():
-            self._back.set_result(Authorized(_first(given, "code") or "", state, _first(given, "iss")))
+            self._back.set_result(Authorized(_first(query, "code") or "", state, _first(query, "iss")))
 
 
 def _first(given: dict[str, list[str]], name: str) -> str | None:

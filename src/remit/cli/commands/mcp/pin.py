@@ -97,9 +97,9 @@ def diff(state: State, name: str, words: tuple[str, ...]) -> int:
     flags = recorded(state, wrapped(name, words)) if words else None
 
     async def look(remit: Opened) -> object:
-        found = await remit.service.servers.diff(name)
-        state.show(plain(found), lambda state, _: show(state, found))
-        return found.changes
+        difference = await remit.service.servers.diff(name)
+        state.show(plain(difference), lambda state, _: show(state, difference))
+        return difference.changes
 
     return exit_codes.FAILED if state.ask(look, code="unused", servers=True, flags=flags) else exit_codes.OK
 
@@ -126,17 +126,17 @@ def approve(state: State, name: str, words: tuple[str, ...], digest: str | None)
         servers = remit.service.servers
         seen = digest
         if seen is None:
-            found = await servers.diff(name)
-            if not found.changes:
+            difference = await servers.diff(name)
+            if not difference.changes:
                 return None
             if state.as_json or not state.output.interactive:
                 raise UsageError(
                     "there is no terminal on which to approve the changes",
-                    remedy=f"Review `remit mcp diff {name}`, then pass --digest {found.digest}.",
+                    remedy=f"Review `remit mcp diff {name}`, then pass --digest {difference.digest}.",
                 )
-            show(state, found)
+            show(state, difference)
             click.confirm(f"Accept these tools of {name}?", err=True, abort=True)
-            seen = found.digest
+            seen = difference.digest
         return await servers.approve(name, seen)
 
     pin = state.ask(approve, code="unused", servers=True, creates=True, flags=flags)

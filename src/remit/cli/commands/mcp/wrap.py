@@ -132,8 +132,10 @@ def _variables(names: tuple[str, ...]) -> tuple[str, ...]:
     """The variables that a server is to see. Raises UsageError."""
     for variable in names:
         if not _VARIABLE.fullmatch(variable) or variable.startswith("REMIT_"):
-            why = "is Remit's own" if variable.startswith("REMIT_") else "names no environment variable"
-            raise UsageError(f"--env {variable.partition('=')[0]} {why}", remedy="Write --env NAME, without a value.")
+            reason = "is Remit's own" if variable.startswith("REMIT_") else "names no environment variable"
+            raise UsageError(
+                f"--env {variable.partition('=')[0]} {reason}", remedy="Write --env NAME, without a value."
+            )
     return names
 
 

@@ -89,7 +89,7 @@ def _rules(state: State, rules: tuple[Rule, ...]) -> None:
 
 
 def _about(rule: Rule) -> str:
-    parts = [*rule.tools, *(f"provider {one}" for one in rule.providers), *(f"level {one}" for one in rule.levels)]
+    parts = [*rule.tools, *(f"provider {name}" for name in rule.providers), *(f"level {name}" for name in rule.levels)]
     callers = f" for {', '.join(rule.callers)}" if rule.callers else ""
     return (", ".join(map(str, parts)) or "every tool") + callers
 
@@ -98,7 +98,7 @@ def _when(rule: Rule) -> str:
     from remit.policy.explain import written
 
     taint = [f"untrusted arguments: {rule.taint}"] if rule.taint else []
-    return "; ".join([*(one.removeprefix("when ") for one in written(rule)), *taint])
+    return "; ".join([*(condition.removeprefix("when ") for condition in written(rule)), *taint])
 
 
 def _remembered(state: State, found: list[Remembered]) -> None:
@@ -112,13 +112,13 @@ def _remembered(state: State, found: list[Remembered]) -> None:
     columns = ("REMEMBERED", tool, scope, people, "UNTIL")
     rows = [
         (
-            one.id,
-            one.tool if one.args_digest else f"{one.tool} with any arguments",
-            f"{one.principal} in {one.stream or 'everything'}",
-            ", ".join(one.made_by),
-            moment(one.expires_at),
+            rule.id,
+            rule.tool if rule.args_digest else f"{rule.tool} with any arguments",
+            f"{rule.principal} in {rule.stream or 'everything'}",
+            ", ".join(rule.made_by),
+            moment(rule.expires_at),
         )
-        for one in found
+        for rule in found
     ]
     table(out, columns, rows)
 

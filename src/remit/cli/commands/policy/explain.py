@@ -52,15 +52,15 @@ def command(
 
     own = "" if state.server else state.settings().app.principal
 
-    found = state.ask(
+    explanation = state.ask(
         lambda remit: remit.service.policy.explain(
             tool, args, principal=principal or own, kind=chosen, recipe=recipe, given=known
         ),
         code="needed" if live else "recorded",
         blank=True,
     )
-    state.show(found, partial(_print, tool))
-    return exit_codes.USAGE if found.problems else exit_codes.OK
+    state.show(explanation, partial(_print, tool))
+    return exit_codes.USAGE if explanation.problems else exit_codes.OK
 
 
 def _print(tool: str, state: State, found: Explanation) -> None:
@@ -86,7 +86,7 @@ def _print(tool: str, state: State, found: Explanation) -> None:
         ],
     )
     columns = ("RULE", Column("EFFECT", states=True), "PART", Column("WHY", whole=False))
-    rows = [_row(one) for one in (*found.considered, *found.remembered)]
+    rows = [_row(entry) for entry in (*found.considered, *found.remembered)]
     if rows:
         out.line()
     table(out, columns, rows, indent=2)
@@ -96,7 +96,7 @@ def _tainted(found: Explanation) -> str:
     """Return what untrusted text among the arguments would change; empty if none of them matters."""
     if found.tainted is None:
         return ""
-    arguments = ", ".join(dict.fromkeys(one_line(one.path) for one in found.authority))
+    arguments = ", ".join(dict.fromkeys(one_line(authority.path) for authority in found.authority))
     return f"{found.tainted.effect} ({found.tainted.rule_id}), if an agent got {arguments} from untrusted text"
 
 

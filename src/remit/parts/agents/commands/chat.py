@@ -42,8 +42,8 @@ def command(state: State, job: str, text: str | None, *, patient: bool) -> int:
     async def say(remit: Opened, new: str) -> list[str]:
         from remit.service.options import Options
 
-        found = await remit.service.jobs.find(job)
-        return [await remit.service.conversations.say(found, text, Options(job=new))]
+        job_id = await remit.service.jobs.find(job)
+        return [await remit.service.conversations.say(job_id, text, Options(job=new))]
 
     return work_on(state, say, patient=patient, creates=True)
 
@@ -73,10 +73,10 @@ def _lines(out: Channel, message: dict[str, Any]) -> Iterator[str]:
     first, *more = content.splitlines() or [""]
     if content:
         yield f"{role}: {line(first, _LINE)}"
-    for one in more[:_LINES]:
-        yield f"  {line(one, _LINE)}"
+    for entry in more[:_LINES]:
+        yield f"  {line(entry, _LINE)}"
     if len(more) > _LINES:
         yield out.style(f"  … {len(more) - _LINES} more lines; --json has all of them", "dim")
     for call in message.get("tool_calls") or ():
-        asked = call["function"]
-        yield f"{role} calls {one_line(asked['name'])} {line(asked['arguments'], _LINE)}"
+        function = call["function"]
+        yield f"{role} calls {one_line(function['name'])} {line(function['arguments'], _LINE)}"

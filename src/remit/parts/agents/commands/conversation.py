@@ -58,8 +58,8 @@ def export_command(state: State, job: str, file: Path | None, step: str) -> int:
 
     with usage_error(f"{file} cannot be written", "Name another file."), file.open("xb") as written:
         written.write(msgspec.json.format(msgspec.json.encode(messages)) + b"\n")
-    told = f"{len(messages)} messages in {file}"
-    return state.show({"file": str(file), "messages": len(messages)}, lambda state, _: state.note(told))
+    summary = f"{len(messages)} messages in {file}"
+    return state.show({"file": str(file), "messages": len(messages)}, lambda state, _: state.note(summary))
 
 
 @command.command("import")
@@ -95,6 +95,6 @@ def _messages(file: str) -> list[Any]:
     from remit.cli.values import json_value
     from remit.models.openai_messages import from_openai
 
-    found = json_value(f"@{file}", "FILE")
-    from_openai(found)
-    return list(found)
+    document = json_value(f"@{file}", "FILE")
+    from_openai(document)
+    return list(document)

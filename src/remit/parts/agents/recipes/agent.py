@@ -67,12 +67,14 @@ async def agent(
             raise RunError(error.message, code=error.code, remedy="Start a new conversation.") from error
         run.adopt(named.tip, named.job)
         return await Agent(run, goal, before.add(*named.more), whole, await taken_up(run, _patterns(skills))).run()
-    told = [msgspec.convert(one, Message) for one in earlier or ()] or from_openai(messages or [])
-    return await Agent(run, goal, EMPTY.add(*told), results or {}, await taken_up(run, _patterns(skills))).run()
+    messages_given = [msgspec.convert(message, Message) for message in earlier or ()] or from_openai(messages or [])
+    return await Agent(
+        run, goal, EMPTY.add(*messages_given), results or {}, await taken_up(run, _patterns(skills))
+    ).run()
 
 
 agent.admits = admit
 
 
 def _patterns(given: list[str] | None) -> tuple[str, ...]:
-    return tuple(name.strip() for one in given or () for name in one.split(",") if name.strip())
+    return tuple(name.strip() for entry in given or () for name in entry.split(",") if name.strip())

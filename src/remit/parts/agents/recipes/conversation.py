@@ -36,5 +36,7 @@ async def conversation(
 
     The agent that continues it gets `tools` and `model`, and the limits `turns`, `tokens` and `dollars`.
     """
-    found = from_openai(messages)
-    return Kept(messages=len(found), tools=tuple(tools or ()), model=model, turns=turns, tokens=tokens, dollars=dollars)
+    messages_read = from_openai(messages)
+    return Kept(
+        messages=len(messages_read), tools=tuple(tools or ()), model=model, turns=turns, tokens=tokens, dollars=dollars
+    )

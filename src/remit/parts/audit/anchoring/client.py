@@ -116,7 +116,7 @@ class AnchorClient:
             if error.code == HTTPStatus.CONFLICT:
                 raise ValueError(_PUT_BACK) from error
             raise
-        head, hashes = answer.tree_head, [bytes.fromhex(one) for one in answer.proof]
+        head, hashes = answer.tree_head, [bytes.fromhex(node) for node in answer.proof]
         if not is_prefix(seen.size, bytes.fromhex(seen.root), head.size, bytes.fromhex(head.root), hashes):
             raise ValueError(_PUT_BACK)
         return Seen(head.size, head.root)
@@ -125,9 +125,9 @@ class AnchorClient:
         """Return where hashes of records stand in the log, those that do, as many at most. Raise as `register`."""
         answer = self._ask("prove", {"leaves": leaves})
         head = answer.tree_head
-        for one in answer.entries:
-            proof = [bytes.fromhex(step) for step in one.proof]
-            if not is_leaf(bytes.fromhex(one.leaf), one.index, head.size, bytes.fromhex(head.root), proof):
+        for entry in answer.entries:
+            proof = [bytes.fromhex(step) for step in entry.proof]
+            if not is_leaf(bytes.fromhex(entry.leaf), entry.index, head.size, bytes.fromhex(head.root), proof):
                 raise ValueError("the log says of a record that it holds it, and does not prove it")
         return answer
 

@@ -120,9 +120,9 @@ class Heads:
             return records
         entries = await self._before(scope)
         sessions = await sessions_of(
-            self._journal, {one.stream for one in entries}, (head.created_at, self._session.began)
+            self._journal, {entry.stream for entry in entries}, (head.created_at, self._session.began)
         )
-        stretches, _ = divided((one for one in sessions if one.began < self._session.began), entries)
+        stretches, _ = divided((entry for entry in sessions if entry.began < self._session.began), entries)
         if (held := calls_of(stretches).get(trace)) is not None:
             crossed = covering(stretches, held, len(stretches))
             records = ael_trace.begin(trace, crossed[0].session.origin, self._key)
@@ -177,8 +177,8 @@ class Registrar:
         if not await self._journal.folds.read(self._fold):
             newest = await self._newest()
             await self._keep(newest.session - 1 if newest is not None else 0)  # later processes go on from here, too
-        (kept,) = await self._journal.folds.read(self._fold)
-        self._kept, self._seen = kept.position, _seen(kept.data)
+        (fold,) = await self._journal.folds.read(self._fold)
+        self._kept, self._seen = fold.position, _seen(fold.data)
         self._number = self._kept + 1
 
     async def run(self) -> None:
@@ -219,8 +219,8 @@ class Registrar:
         elif self._heads is not None and event.kind == CHECKPOINT:
             self._due += await self._heads.take(await beat_of(self._journal, event))
         elif self._heads is not None and event.kind == CLOSED:
-            self._ended, said = True, decode(event.kind, event.data)
-            if getattr(said, "reason", "") != "lost":
+            self._ended, payload = True, decode(event.kind, event.data)
+            if getattr(payload, "reason", "") != "lost":
                 self._due += self._heads.close(event.at)
         self._read = event.seq
 
@@ -233,11 +233,11 @@ class Registrar:
                 self._due = self._due[MOST:]
                 await self._keep(self._kept)
         except (OSError, ValueError) as error:
-            why = f"the log of anchors takes nothing: {line(str(error) or type(error).__name__)}"
-            if why != self._why:
-                _log.warning("%s", why)
-            self._why = why
-            self._tell(why)
+            reason = f"the log of anchors takes nothing: {line(str(error) or type(error).__name__)}"
+            if reason != self._why:
+                _log.warning("%s", reason)
+            self._why = reason
+            self._tell(reason)
             return False
         self._why = ""
         self._tell("")

@@ -121,9 +121,9 @@ def _write_trace(context: click.Context, state: State, job: str | None, place: P
     require_free(place, force=force)
 
     async def look(remit: Opened) -> bytes:
-        found = await remit.service.jobs.find(job)
-        data: bytes = await remit.service.audit.trace(found)
-        await remit.service.audit.note_export(found, "audit --html")
+        job_id = await remit.service.jobs.find(job)
+        data: bytes = await remit.service.audit.trace(job_id)
+        await remit.service.audit.note_export(job_id, "audit --html")
         return data
 
     _write(state, place, state.ask(look, code="unused"))
@@ -183,7 +183,7 @@ def _print(state: State, found: Answer, asked: What | None) -> None:
         _sums(state, found)
     for what, shape in _SHAPES.items():
         entries = [entry for entry in found.entries if entry.what in what]
-        _section(state, shape, entries, sum(found.acts.get(one, 0) for one in what if asked in {None, one}))
+        _section(state, shape, entries, sum(found.acts.get(act, 0) for act in what if asked in {None, act}))
     if not (found.entries or (asked is None and (found.tools or found.models))):
         out.line("there is no more" if found.acts.get(asked or "") else "nothing of this is recorded")
     if found.resumes:
@@ -203,8 +203,8 @@ def _print_today(out: Channel, found: Answer) -> None:
     out.line()
     style, words = GOING_ON[found.resumes]
     out.line(f"{out.style('today', style)}  {words}; `remit drift {found.job}` says more")
-    for why in found.because:
-        out.line(f"    {one_line(why)}")
+    for reason in found.because:
+        out.line(f"    {one_line(reason)}")
 
 
 def _print_against(out: Channel, found: Answer) -> None:
@@ -218,9 +218,9 @@ def _print_against(out: Channel, found: Answer) -> None:
         place = (
             f"{step.get('a') or step.get('b')} {step['name'].removeprefix('tool.')}" if "name" in step else "the run"
         )
-        for one in step.get("differences", ()):
-            here, there = (one_line(one[side]) or "none" for side in ("a", "b"))
-            out.line(f"    {one_line(place)}  {one['about']}: {here}; there: {there}")
+        for difference in step.get("differences", ()):
+            here, there = (one_line(difference[side]) or "none" for side in ("a", "b"))
+            out.line(f"    {one_line(place)}  {difference['about']}: {here}; there: {there}")
 
 
 def _sums(state: State, found: Answer) -> None:
@@ -230,17 +230,17 @@ def _sums(state: State, found: Answer) -> None:
     out = state.output.out
     tools = [
         (
-            one.tool, one.version or "none", _digest(one.request_schema_hash), f"L{one.capability_level}",
-            one.side_effect, one.principal, str(one.calls), str(one.ok), str(one.failed), moment(one.last_at),
+            row.tool, row.version or "none", _digest(row.request_schema_hash), f"L{row.capability_level}",
+            row.side_effect, row.principal, str(row.calls), str(row.ok), str(row.failed), moment(row.last_at),
         )
-        for one in found.tools[:_LINES]
+        for row in found.tools[:_LINES]
     ]  # fmt: skip
     models = [
         (
-            one.asked, one.answered or "none", one.principal, str(one.answers), str(one.failed), f"{one.tokens:,}",
-            priced(one.cost if one.cost or not one.unpriced else None, one.unpriced), moment(one.last_at),
+            row.asked, row.answered or "none", row.principal, str(row.answers), str(row.failed), f"{row.tokens:,}",
+            priced(row.cost if row.cost or not row.unpriced else None, row.unpriced), moment(row.last_at),
         )
-        for one in found.models[:_LINES]
+        for row in found.models[:_LINES]
     ]  # fmt: skip
     for title, words, rows, number in (
         ("Tools", _TOOLS, tools, len(found.tools)), ("Models", _MODELS, models, len(found.models)),

@@ -240,8 +240,8 @@ def _write(
     if verdict is not None:
         _say(state, place, size, verdict)
     elif state.as_json:
-        told = {} if anchors is None else {"anchors": anchors}
-        state.output.json({"file": str(place), "bytes": size, "format": form, **told})
+        extra = {} if anchors is None else {"anchors": anchors}
+        state.output.json({"file": str(place), "bytes": size, "format": form, **extra})
     else:
         words = "" if anchors is None else f"  {counted(anchors, 'anchor')}"
         state.output.out.line(f"{place}  {size} bytes{words}")

@@ -185,8 +185,8 @@ class Account(Links):
             ended = self.outcome(asked) if asked.seq < entry.seq else None
             answer = ended.payload if ended is not None else None
             if isinstance(answer, k.CommandCommitted) and isinstance(asked.payload, k.CommandStarted):
-                said = self.value(answer.result, answer.result_blob)
-                if said is not msgspec.UNSET and json.dumps(call) in json.dumps(said):
+                value = self.value(answer.result, answer.result_blob)
+                if value is not msgspec.UNSET and json.dumps(call) in json.dumps(value):
                     return asked.payload
         return None
 

@@ -82,10 +82,10 @@ def divided(sessions: Iterable[Session], entries: Sequence[Entry]) -> tuple[list
         beats = []
         for beat in session.beats:
             live, ends = (rest if beat.ends else ()), {stream: end.seq for stream, end in beat.ends.items()}
-            taken = [one for one in live if session.began <= one.at and one.seq <= ends.get(one.stream, 0)]
+            taken = [entry for entry in live if session.began <= entry.at and entry.seq <= ends.get(entry.stream, 0)]
             if taken:
-                places = {one.place for one in taken}
-                rest = [one for one in rest if one.place not in places]
+                places = {entry.place for entry in taken}
+                rest = [entry for entry in rest if entry.place not in places]
             beats.append((beat, taken))
         stretches.append(Stretch(session, beats))
     return stretches, rest

@@ -77,20 +77,20 @@ def anchored(
     whole = {name: data for name, data in files.items() if name != FILE}
     rows = [row for row in manifest["recorders"] if row["run"].startswith(TRACE)]
     heads = {leaf: head for row in rows for leaf, head in [*_heads(files[row["file"]])][-(most // len(rows)) :]}
-    said = prove([*heads]) if heads else None
+    proof = prove([*heads]) if heads else None
     manifest.pop("anchor", None)
-    if said is not None and said.entries:
-        head = said.tree_head
+    if proof is not None and proof.entries:
+        head = proof.tree_head
         entries = [
             {
-                **heads[one.leaf]._asdict(), "leaf": one.leaf, "index": one.index, "proof": [*one.proof],
-                "ext": {"remit": {"at": one.at}},
+                **heads[entry.leaf]._asdict(), "leaf": entry.leaf, "index": entry.index, "proof": [*entry.proof],
+                "ext": {"remit": {"at": entry.at}},
             }
-            for one in said.entries
+            for entry in proof.entries
         ]  # fmt: skip
         tree_head = {"size": head.size, "root": head.root, "signed": head.signed, "sig": head.sig}
-        whole[FILE] = canonical({"log": said.log, "tree_head": tree_head, "entries": entries})
-        manifest["anchor"] = {"log": said.log, "log_key": log_key, "file": FILE}
+        whole[FILE] = canonical({"log": proof.log, "tree_head": tree_head, "entries": entries})
+        manifest["anchor"] = {"log": proof.log, "log_key": log_key, "file": FILE}
     return {**whole, "manifest.json": canonical(manifest)}
 
 
@@ -119,12 +119,12 @@ def check(
     if canonical_of(anchors, "n") != data or not _is_signed(anchors["log"], head, key):
         raise invalid("n", "the head of the log is not what its key signed")
     anchored_heads = set[Head]()
-    for one in anchors["entries"]:
-        place, leaf = Head(one["recorder"], one["run"], one["seq"]), bytes.fromhex(one["leaf"])
-        proof = [bytes.fromhex(step) for step in one["proof"]]
-        if one.keys() - {"ext"} != _ENTRY:
+    for entry in anchors["entries"]:
+        place, leaf = Head(entry["recorder"], entry["run"], entry["seq"]), bytes.fromhex(entry["leaf"])
+        proof = [bytes.fromhex(step) for step in entry["proof"]]
+        if entry.keys() - {"ext"} != _ENTRY:
             raise invalid("n", "an anchor lacks a field, or has one more")
-        if not is_leaf(leaf, one["index"], head["size"], bytes.fromhex(head["root"]), proof):
+        if not is_leaf(leaf, entry["index"], head["size"], bytes.fromhex(head["root"]), proof):
             raise invalid("o", "an anchor is not in the log")
         if leaves.get(place) != leaf:
             raise invalid("p", "an anchored record is another one, or missing")
@@ -138,6 +138,6 @@ def _is_signed(log: str, head: Mapping[str, Any], key: PublicKey) -> bool:
     """Say whether the log's key signed this head, in canonical form."""
     text = decoded(head["signed"])
     signed = strict(text, "the head of the log", "n")
-    said = {name: value for name, value in signed.items() if name != "ext"}
-    is_same = said == {"log": log, "root": head["root"], "size": head["size"]}
+    bare = {name: value for name, value in signed.items() if name != "ext"}
+    is_same = bare == {"log": log, "root": head["root"], "size": head["size"]}
     return is_same and canonical_of(signed, "n") == text and key.verify(decoded(head["sig"]), text)

@@ -87,9 +87,9 @@ def _check_anchors(
     if any(records[0].said["key"] == str(anchor["log_key"]).lower() for records in every):
         raise invalid("u", "the key of the log is that of a recorder")
     leaves = {
-        ael_anchors.Head(one.said["recorder"], one.said["run"], one.said["seq"]): one.leaf
+        ael_anchors.Head(record.said["recorder"], record.said["run"], record.said["seq"]): record.leaf
         for records in every
-        for one in records
+        for record in records
     }
     heads = ael_anchors.check(bundle, anchor, leaves, keys)
     latest: dict[tuple[str, str], int] = {}
@@ -101,17 +101,17 @@ def _check_anchors(
 
 def _check_boundary(recorders: Sequence[_Records], rule: Mapping[str, Any]) -> None:
     """Check that recorders of one run have keys of their own, and each event that the others have."""
-    for one, other in combinations(recorders, 2):
-        if one[0].said["key"] == other[0].said["key"]:
+    for recorder, other in combinations(recorders, 2):
+        if recorder[0].said["key"] == other[0].said["key"]:
             raise invalid("l", "two recorders sign with the same key")
         if not rule.get("classes") or rule.get("match") != "id":
             raise undecidable("m", "it names no class of events that all recorders must have")
-        if lone := _covered(one, rule["classes"]) ^ _covered(other, rule["classes"]):
+        if lone := _covered(recorder, rule["classes"]) ^ _covered(other, rule["classes"]):
             raise invalid("m", f"an event is on one side only: {min(lone)}")
 
 
 def _covered(records: _Records, classes: Sequence[str]) -> set[str]:
-    events = [one.said["event"] for one in records if one.said["type"] == "activity"]
+    events = [record.said["event"] for record in records if record.said["type"] == "activity"]
     return {event["id"] for event in events if event["class"] in classes}
 
 
@@ -169,7 +169,7 @@ def _check_liveness(records: _Records) -> None:
     if last["type"] == "close" and (last["count"] != len(records) or last["head"] != records[-2].hash):
         raise invalid("i", "the close names another number of records, or another head")
     limit = timedelta(seconds=opened["hmax"] + opened["htol"]) if opened["hmax"] else None
-    times = [instant(one.said["ts"]) for one in records]
+    times = [instant(record.said["ts"]) for record in records]
     for earlier, later in pairwise(times):
         if earlier is None or later is None or later < earlier:
             raise invalid("h", "a time goes back, or is not a time")
@@ -177,13 +177,13 @@ def _check_liveness(records: _Records) -> None:
             raise invalid("h", "more time lies between two records than the run says")
     if last["type"] != "close":
         raise undecidable("j", "a run has no close: its session goes on, its process died, or its end was cut off")
-    if limit is not None and not any(one.said["type"] == "heartbeat" for one in records):
+    if limit is not None and not any(record.said["type"] == "heartbeat" for record in records):
         raise invalid("h", "no heartbeat is signed")
 
 
 def _check_decisions(records: _Records, bundle: Bundle) -> None:
-    for one in records:
-        decision = one.said.get("decision")
+    for record in records:
+        decision = record.said.get("decision")
         if decision is None:
             continue
         place = f"policy/{decision['policy']}.json"

@@ -173,11 +173,11 @@ def _answer(account: Account, entry: Entry, answer: k.ConfirmationDecided) -> di
     question = asked.payload
     if answer.decision == "approve":
         approvers = [
-            given.payload.by
-            for given in account.answers[answer.confirmation]
-            if isinstance(given.payload, k.ConfirmationDecided)
-            and given.payload.decision == "approve"
-            and given.seq <= entry.seq
+            answer_entry.payload.by
+            for answer_entry in account.answers[answer.confirmation]
+            if isinstance(answer_entry.payload, k.ConfirmationDecided)
+            and answer_entry.payload.decision == "approve"
+            and answer_entry.seq <= entry.seq
         ]
         inputs |= {
             "answer": "approve" if len(set(approvers)) >= question.approvals else "approve_in_part",
@@ -192,15 +192,15 @@ def derive(policy: Mapping[str, Any], inputs: Mapping[str, Any]) -> str:
     """Return the verdict of an AEL policy: the first rule that matches, else the default."""
     for rule in policy["rules"]:
         when = rule["when"]
-        given, value = inputs.get(when["field"]), when["value"]
-        if given is not None and _matches(when["op"], given, value):
+        fact, value = inputs.get(when["field"]), when["value"]
+        if fact is not None and _matches(when["op"], fact, value):
             return str(rule["verdict"])
     return str(policy["default"])
 
 
 def _matches(op: str, given: Any, value: Any) -> bool:
     if op == "in":
-        return any(type(given) is type(one) and given == one for one in value)
+        return any(type(given) is type(candidate) and given == candidate for candidate in value)
     if type(given) is not type(value):
         return False
     return bool(given == value if op == "eq" else given >= value if op == "gte" else given < value)

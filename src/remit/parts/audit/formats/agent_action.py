@@ -196,5 +196,5 @@ def _check_item(item: Any) -> None:
         raise invalid("unsafe-integer", "a number is beyond 2^53 - 1")
     for text in item if isinstance(item, dict) else (item,) if isinstance(item, str) else ():
         points = [ord(char) for char in text]
-        if any(one in _SURROGATES or one in _NONCHARACTERS or one & _LAST_TWO == _LAST_TWO for one in points):
+        if any(point in _SURROGATES or point in _NONCHARACTERS or point & _LAST_TWO == _LAST_TWO for point in points):
             raise invalid("ill-formed-string", "a text holds half a character, or a noncharacter")

@@ -114,7 +114,7 @@ def _call(account: Account, entry: Entry, previous: str) -> dict[str, Any]:
         raise AssertionError(f"{entry.kind} stands among calls in the table")  # noqa: TRY004 - a fault of the table
     extensions = _extensions(account, entry, payload)
     ended = account.outcome(entry)
-    asked = account.model(entry)
+    model = account.model(entry)
     members: dict[str, Any] = {
         "method": "tools/call",
         "toolName": payload.tool_name,
@@ -122,18 +122,18 @@ def _call(account: Account, entry: Entry, previous: str) -> dict[str, Any]:
         "principal": account.principal(entry),
         "configHash": payload.policy_hash.removeprefix("sha256:"),
         "decisionContextDigest": _context(payload) if entry.root not in account.salted else "",
-        "aiInvocation": {"model": asked.llm_model, "sessionId": entry.root} if asked is not None else {},
+        "aiInvocation": {"model": model.llm_model, "sessionId": entry.root} if model is not None else {},
         **_ending(payload, ended),
         **_contents(account, entry, payload, ended),
     }
-    told = {name: value for name, value in members.items() if value not in ("", {}, None)}
-    scope = [*_common(entry, "tool_call"), *(name for name in told if name != "aiInvocation"), "previousHash"]
+    filled = {name: value for name, value in members.items() if value not in ("", {}, None)}
+    scope = [*_common(entry, "tool_call"), *(name for name in filled if name != "aiInvocation"), "previousHash"]
     parties = [_party(scope)] + [{"party": "client", "role": "asserter", "scope": ["aiInvocation"]}] * (
-        asked is not None
+        model is not None
     )
     return {
         **_common(entry, "tool_call"),
-        **told,
+        **filled,
         "attestorVersion": _VERSION,
         "previousHash": previous,
         "extensions": extensions,

@@ -112,7 +112,7 @@ def _of_jwk(row: Mapping[str, Any]) -> PublicKey:
 def instant(text: object) -> datetime | None:
     """Return an RFC 3339 time with its zone; None for any other text."""
     try:
-        found = datetime.fromisoformat(text) if isinstance(text, str) else None
+        moment = datetime.fromisoformat(text) if isinstance(text, str) else None
     except ValueError:
         return None
-    return found if found is not None and found.tzinfo is not None else None
+    return moment if moment is not None and moment.tzinfo is not None else None

@@ -111,8 +111,8 @@ def _api(account: Account, entry: Entry) -> dict[str, Any]:
         api["service"] = {"name": provider}
     if version := getattr(payload, "tool_version", ""):
         api["version"] = version
-    if said := account.digest(entry):
-        api["request"]["data"] = {"digest": said}
+    if digest := account.digest(entry):
+        api["request"]["data"] = {"digest": digest}
     return api
 
 

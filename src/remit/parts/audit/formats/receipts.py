@@ -55,8 +55,8 @@ def policy_digest(policy_hash: str) -> str:
 
 
 def _type(entry: Entry) -> str:
-    said = entry.row.receipt
-    return "protectmcp:decision" if said in DECISION else "protectmcp:lifecycle" if said in LIFECYCLE else said
+    receipt = entry.row.receipt
+    return "protectmcp:decision" if receipt in DECISION else "protectmcp:lifecycle" if receipt in LIFECYCLE else receipt
 
 
 def _members(account: Account, entry: Entry) -> dict[str, Any]:
@@ -165,8 +165,8 @@ def _check_one(receipt: dict[str, Any], keys: Mapping[str, PublicKey]) -> None:
         raise invalid("issuer_kid_mismatch", "its issuer is not whose key it names")
     key = keys.get(signature["kid"])
     if key is None or not key.point:
-        why = "bad_key" if key is not None else "unknown_kid"
-        raise undecidable(why, f"you named no Ed25519 key {signature['kid']}: use --issuer-keys")
+        reason = "bad_key" if key is not None else "unknown_kid"
+        raise undecidable(reason, f"you named no Ed25519 key {signature['kid']}: use --issuer-keys")
     message = canonical_of(payload, "payload_not_canonicalizable")
     try:
         signed = bytes.fromhex(signature["sig"])

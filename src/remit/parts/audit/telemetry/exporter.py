@@ -69,8 +69,8 @@ class Exporter:
         Raise JournalError.
         """
         self._tell = tell
-        kept = await self._journal.folds.read(FOLD)
-        self._position = self._kept = kept[0].position if kept else 0
+        fold = await self._journal.folds.read(FOLD)
+        self._position = self._kept = fold[0].position if fold else 0
         spans, mark, more = Spans(self._journal, values=self._values), 0, False
         while (head := await held.current()) is not None:
             if not more:
@@ -120,16 +120,16 @@ class Exporter:
                 self._count(0, count)
                 _log.warning("%s refused %d spans: HTTP %d", where, count, error.code)
                 return True
-            why, pause_s = f"HTTP {error.code}", retry_after(error.headers, self._journal.clock.now()) or 0.0
+            reason, pause_s = f"HTTP {error.code}", retry_after(error.headers, self._journal.clock.now()) or 0.0
         except OSError as error:
-            why, pause_s = str(error), 0.0
+            reason, pause_s = str(error), 0.0
         else:
             self._count(count - left, left)
             self._tell("")
             return True
         self._failures.add()
-        self._tell(f"{where} takes no spans: {why}")
-        _log.warning("%s takes no spans: %s", where, why)
+        self._tell(f"{where} takes no spans: {reason}")
+        _log.warning("%s takes no spans: %s", where, reason)
         await self._pause(min(max(2.0 ** min(failures, 20), pause_s), _LONGEST_S))
         return False
 

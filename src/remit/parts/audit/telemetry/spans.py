@@ -66,7 +66,11 @@ class Spans:
             return [await self._span(begin, entry)] if begin is not None else []
         if isinstance(entry.payload, _WHOLE):
             return [await self._span(entry, entry)]
-        root = [one for one in await self._root(entry.stream) if isinstance(one.payload, k.JobCreated)]
+        root = [
+            entry_found
+            for entry_found in await self._root(entry.stream)
+            if isinstance(entry_found.payload, k.JobCreated)
+        ]
         lost = [key for key in self._begun if key[0] == entry.stream]
         return [await self._span(begin, entry) for begin in (*root, *(self._begun.pop(key) for key in lost))]
 

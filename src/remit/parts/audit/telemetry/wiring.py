@@ -93,8 +93,8 @@ async def check_telemetry(look: Look) -> list[Check]:
     if target is None:
         return []
     sent = "names, times and values" if own.values else "names and times"
-    told = f"spans go to {address(target.url)} ({target.source}), with {sent}"
-    return [Check(PART, "ok", f"{told}; {await _sender(look)}")]
+    note = f"spans go to {address(target.url)} ({target.source}), with {sent}"
+    return [Check(PART, "ok", f"{note}; {await _sender(look)}")]
 
 
 async def _sender(look: Look) -> str:

@@ -54,11 +54,11 @@ def command(state: State, file: Path, since: str | None, fails: str) -> int:
     """
     from remit.cli.values import since_us
 
-    given = _policy_in(file)
+    policy = _policy_in(file)
     begin = since_us(since)
 
     report: BacktestReport = state.ask(
-        lambda remit: remit.service.drift.backtest(**given, since=begin), code="described"
+        lambda remit: remit.service.drift.backtest(**policy, since=begin), code="described"
     )
     state.show(report, _print)
     return exit_codes.DIVERGED if report.has(*_FAILS[fails]) else exit_codes.OK
@@ -84,8 +84,8 @@ def _print(state: State, report: BacktestReport) -> None:
     out = state.output.out
     for change in report.changes:
         _change(state, change)
-        for one in change.examples:
-            where = f"{moment(one.at)}  {one.job} step {one.step}  {one_line(one.args)}"
+        for example in change.examples:
+            where = f"{moment(example.at)}  {example.job} step {example.step}  {one_line(example.args)}"
             out.line(f"    {out.style(where, 'dim')}")
     verdict = out.style("same", "ok") if not report.changes else f"{report.decisions - report.same} of"
     out.line(f"{verdict} {counted(report.decisions, 'decision')}{'' if report.changes else ', none changes'}")
@@ -94,8 +94,8 @@ def _print(state: State, report: BacktestReport) -> None:
         f"asked {recorded.ask} → {now.ask}, denied {recorded.deny} → {now.deny}, allowed {recorded.allow} → {now.allow}"
     )
     out.line(f"  {words}")
-    for why, count in report.missing.items():
-        state.note(f"{counted(count, 'decision')} could not be taken again: {why}")
+    for reason, count in report.missing.items():
+        state.note(f"{counted(count, 'decision')} could not be taken again: {reason}")
 
 
 def _change(state: State, change: Change) -> None:

@@ -74,10 +74,10 @@ def _print(state: State, report: DriftReport) -> None:
         _model(state, model)
     for output in report.outputs:
         _output(state, output)
-    for provider, why in report.unlisted.items():
-        state.note(f"nothing is said of the tools of {provider}, which cannot be listed: {why}")
-    for why, count in report.missing.items():
-        state.note(f"today's rules were not asked about {count} decisions: {why}")
+    for provider, reason in report.unlisted.items():
+        state.note(f"nothing is said of the tools of {provider}, which cannot be listed: {reason}")
+    for reason, count in report.missing.items():
+        state.note(f"today's rules were not asked about {count} decisions: {reason}")
     if report.resumes:
         _print_going_on(state, report)
     if not (report.tools or report.code or report.skills or moved or report.outputs):
@@ -91,8 +91,8 @@ def _print_going_on(state: State, report: DriftReport) -> None:
     out = state.output.out
     style, words = GOING_ON[report.resumes]
     out.line(f"{out.style('today', style)}  {words}")
-    for why in report.because:
-        out.line(f"    {one_line(why)}")
+    for reason in report.because:
+        out.line(f"    {one_line(reason)}")
 
 
 def _tool(state: State, tool: ToolDrift) -> None:
@@ -113,8 +113,8 @@ def _tool(state: State, tool: ToolDrift) -> None:
         if len(variant.changes) > _LINES:
             out.line(f"    and {len(variant.changes) - _LINES} more: --json")
     for call in tool.examples:
-        why = one_line(": ".join(filter(None, (call.code, call.reason))))
-        out.line(f"  {out.style(_CALLS[call.change], 'warn')}  {call.job} step {call.step}  {out.style(why, 'dim')}")
+        reason = one_line(": ".join(filter(None, (call.code, call.reason))))
+        out.line(f"  {out.style(_CALLS[call.change], 'warn')}  {call.job} step {call.step}  {out.style(reason, 'dim')}")
 
 
 def _code(state: State, code: CodeDrift) -> None:
@@ -141,9 +141,9 @@ def _model(state: State, model: ModelDrift) -> None:
 
     out = state.output.out
     out.line(f"{out.style('moved', 'warn')}  model {one_line(model.name)}")
-    for one in model.answered:
-        when = f"{counted(one.answers, 'answer')}, {moment(one.first_at)} to {moment(one.last_at)}"
-        out.line(f"    {one_line(_named(one.model))}  {out.style(when, 'dim')}")
+    for variant in model.answered:
+        when = f"{counted(variant.answers, 'answer')}, {moment(variant.first_at)} to {moment(variant.last_at)}"
+        out.line(f"    {one_line(_named(variant.model))}  {out.style(when, 'dim')}")
 
 
 def _named(info: ModelInfo) -> str:

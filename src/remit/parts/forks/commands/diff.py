@@ -49,9 +49,9 @@ def _print(out: Channel, diff: RunDiff) -> None:
 
     out.line(f"a  {diff.a.job}  {diff.a.name}  {out.style(diff.a.state, diff.a.state)}  {_totals(diff.a)}")
     out.line(f"b  {diff.b.job}  {diff.b.name}  {out.style(diff.b.state, diff.b.state)}  {_totals(diff.b)}")
-    for one in diff.differences:
-        out.line(f"{out.style('~', 'warn')} {one.about}")
-        fields(out, [("a", clean(one.a) or "none"), ("b", clean(one.b) or "none")], indent=4)
+    for difference in diff.differences:
+        out.line(f"{out.style('~', 'warn')} {difference.about}")
+        fields(out, [("a", clean(difference.a) or "none"), ("b", clean(difference.b) or "none")], indent=4)
     for step in diff.steps:
         _print_step(out, step)
     words = [f"{diff.same} the same", f"{diff.changed} changed", f"{diff.removed} removed", f"{diff.added} added"]
@@ -67,12 +67,12 @@ def _print_step(out: Channel, step: StepDiff) -> None:
     shared = "shared" if step.shared else took
     name = one_line(step.name.removeprefix("tool."))
     out.line(f"{out.style(mark, style)} {places}  {name}  {out.style(shared, 'dim')}".rstrip())
-    for one in step.differences:
+    for difference in step.differences:
         if step.change == "changed":
-            sides = (("a", one.a), ("b", one.b))
-            fields(out, [(f"{one.about} {side}", clean(text) or "none") for side, text in sides], indent=4)
+            sides = (("a", difference.a), ("b", difference.b))
+            fields(out, [(f"{difference.about} {side}", clean(text) or "none") for side, text in sides], indent=4)
         else:
-            fields(out, [(one.about, clean(one.a or one.b))], indent=4)
+            fields(out, [(difference.about, clean(difference.a or difference.b))], indent=4)
 
 
 def _totals(run: RunTotals) -> str:

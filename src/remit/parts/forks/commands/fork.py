@@ -129,8 +129,8 @@ def _changes(sets: Iterable[str]) -> tuple[dict[str, Any], dict[str, dict[str, A
         try:
             value = msgspec.json.decode(text)
         except msgspec.DecodeError as error:
-            why = f"--set {name}: {text!r:.80} is not JSON: {error}"
-            raise UsageError(why, code=Code.FORK_INVALID, remedy="Put text in quotes: '\"like this\"'.") from error
+            reason = f"--set {name}: {text!r:.80} is not JSON: {error}"
+            raise UsageError(reason, code=Code.FORK_INVALID, remedy="Put text in quotes: '\"like this\"'.") from error
         if what == "result" and step:
             results[step] = value
         elif what == "args" and step and isinstance(value, dict):

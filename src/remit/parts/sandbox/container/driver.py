@@ -102,8 +102,10 @@ def _line(name: str, value: str) -> bytes:
     except UnicodeEncodeError:
         line = b""
     if not line or len(line) > _LINE_BYTES or any(mark in line[:-1] for mark in b"\n\r\0"):
-        why = f"the driver container passes no variable like {name}: one line of UTF-8, {_LINE_BYTES:,} bytes at most"
-        raise SandboxUnavailableError(why, "Give the program a file instead, or use the driver bwrap.")
+        reason = (
+            f"the driver container passes no variable like {name}: one line of UTF-8, {_LINE_BYTES:,} bytes at most"
+        )
+        raise SandboxUnavailableError(reason, "Give the program a file instead, or use the driver bwrap.")
     return line
 
 
@@ -218,18 +220,18 @@ class ContainerDriver(SupervisingDriver):
         if not image:
             remedy = 'Name one that is there, such as container_image = "python:3.13-slim".'
             raise FailedCheckError("image", "sandbox.container_image names no image", remedy)
-        code, said = await _ran([program, "version", "--format", "{{.Client.Version}}"])
-        self._version = said.split()[-1] if code == 0 and said.strip() else "unknown"
+        code, output = await _ran([program, "version", "--format", "{{.Client.Version}}"])
+        self._version = output.split()[-1] if code == 0 and output.strip() else "unknown"
         with scratch() as folder:
             argv = ("/bin/sh", "-c", "echo isolated")
             spec = Spec(id=f"probe-{os.getpid()}", argv=argv, workspace=folder, limits=Limits(wall_ms=_PROBE_MS))
             execution = await self.run(spec, quiet)
         if execution.stdout.data != _SAYS:
-            why = execution.stderr.data.decode(errors="replace").strip() or f"it ended with {execution.status}"
-            raise FailedCheckError("run", why, remedy_for(why, program, image))
+            reason = execution.stderr.data.decode(errors="replace").strip() or f"it ended with {execution.status}"
+            raise FailedCheckError("run", reason, remedy_for(reason, program, image))
         if _IGNORED in execution.stderr.data:
-            why = "podman ignores the limits of memory, processes and processor share here"
-            raise FailedCheckError("limits", why, "Use cgroups of version 2, or run Remit and podman as root.")
+            reason = "podman ignores the limits of memory, processes and processor share here"
+            raise FailedCheckError("limits", reason, "Use cgroups of version 2, or run Remit and podman as root.")
         check = Check("run", ok=True, detail=f"{program}, {image}")
         return ProbeReport(driver=self.name, version=self._version, level=self._level, limits=_HELD, checks=(check,))
 
@@ -255,8 +257,8 @@ class ContainerDriver(SupervisingDriver):
         """Name the limit that only the container's service knows of."""
         if execution.signal != "SIGKILL" or execution.limit:
             return execution
-        _, said = await _ran(self._container.ran_out_of_memory(name))
-        return msgspec.structs.replace(execution, limit="memory_bytes") if said.strip() == "true" else execution
+        _, output = await _ran(self._container.ran_out_of_memory(name))
+        return msgspec.structs.replace(execution, limit="memory_bytes") if output.strip() == "true" else execution
 
 
 class _Run(Supervised):

@@ -252,7 +252,7 @@ def assemble(root: Node) -> list[Instruction]:
 
 def packed(program: list[Instruction]) -> bytes:
     """The bytes of an array of `struct sock_filter`, as bwrap's `--seccomp` reads them."""
-    return b"".join(struct.pack("<HBBI", *one) for one in program)
+    return b"".join(struct.pack("<HBBI", *instruction) for instruction in program)
 
 
 def _emit(node: Node, backwards: list[Instruction], placed: dict[Verdict, int]) -> int:
@@ -379,8 +379,8 @@ def program(machine: str, rules: Rules = "program") -> tuple[Instruction, ...]:
     """The filter for a machine, as `platform.machine()` names it. Raises KeyError for one that has no table."""
     architecture = ARCHITECTURES[machine]
     leaves = sorted((number, leaf(name, rules)) for name, number in architecture.numbers.items() if name not in ABSENT)
-    found = _search(_ranges(leaves))
-    known = Branch(NUMBER, "at_least", _X32, Verdict(KILL), found)
+    tree = _search(_ranges(leaves))
+    known = Branch(NUMBER, "at_least", _X32, Verdict(KILL), tree)
     return tuple(assemble(Branch(ARCH, "equal", architecture.audit, known, Verdict(KILL))))
 
 
@@ -402,23 +402,23 @@ def leaf(name: str, rules: Rules = "program") -> Node:
     tests = BROWSER.get(name) if rules == "browser" else None
     if tests is None and name in FORBIDDEN:
         return _FORBIDDEN
-    found: Node = _ALLOW
+    node: Node = _ALLOW
     for test in REFUSED.get(name, ()) if tests is None else tests:
-        found = _tested(test, found)
-    return found
+        node = _tested(test, node)
+    return node
 
 
 def _tested(test: Argument, passed: Node) -> Node:
     refused = Verdict(errno_verdict(test.error))
     offset = argument(test.number)
     how = "any_bit" if test.how == "any_bit" else "equal"
-    found, hit = (refused, passed) if test.how == "not_in" else (passed, refused)
+    branch, hit = (refused, passed) if test.how == "not_in" else (passed, refused)
     for value in test.values:
-        found = Branch(offset, how, value, hit, found, test.mask)
+        branch = Branch(offset, how, value, hit, branch, test.mask)
     if test.only_if is not None:
         index, bits = test.only_if
-        found = Branch(argument(index), "any_bit", bits, found, passed)
-    return found
+        branch = Branch(argument(index), "any_bit", bits, branch, passed)
+    return branch
 
 
 def _ranges(leaves: list[tuple[int, Node]]) -> list[tuple[int, Node]]:

@@ -64,10 +64,10 @@ def _tested(name: str, tests: Iterable[Argument]) -> list[dict[str, Any]]:
     entries = []
     for test in tests:
         hits, misses = _cases(test)
-        entries += [_refusal([name], test.error) | {"args": _words(one)} for one in hits]
-        both = (_both(one, other) for one, other in itertools.product(passes, misses))
-        passes = [one for one in both if one is not None]
-    return entries + [{"names": [name], "action": "SCMP_ACT_ALLOW", "args": _words(one)} for one in passes]
+        entries += [_refusal([name], test.error) | {"args": _words(condition)} for condition in hits]
+        both = (_both(condition, other) for condition, other in itertools.product(passes, misses))
+        passes = [condition for condition in both if condition is not None]
+    return entries + [{"names": [name], "action": "SCMP_ACT_ALLOW", "args": _words(condition)} for condition in passes]
 
 
 def _cases(test: Argument) -> tuple[list[_Match], list[_Match]]:
@@ -80,10 +80,10 @@ def _cases(test: Argument) -> tuple[list[_Match], list[_Match]]:
         named, rest = [Pattern(mask, value) for value in test.values], list(others(mask, test.values))
         hits, misses = (rest, named) if test.how == "not_in" else (named, rest)
     if test.only_if is None:
-        return [{test.number: one} for one in hits], [{test.number: one} for one in misses]
+        return [{test.number: hit} for hit in hits], [{test.number: hit} for hit in misses]
     index, only = test.only_if
-    counts: list[_Match] = [{test.number: one, index: Pattern(bit, bit)} for one in hits for bit in _bits(only)]
-    return counts, [{index: Pattern(only, 0)}, *({test.number: one} for one in misses)]
+    counts: list[_Match] = [{test.number: hit, index: Pattern(bit, bit)} for hit in hits for bit in _bits(only)]
+    return counts, [{index: Pattern(only, 0)}, *({test.number: hit} for hit in misses)]
 
 
 def _bits(number: int) -> list[int]:
@@ -104,13 +104,13 @@ def others(mask: int, values: Iterable[int], bit: int = _TOP_BIT, above: Pattern
 
 def _both(one: _Match, other: _Match) -> _Match | None:
     """Return what matches both; None if nothing can."""
-    found = dict(one)
+    both = dict(one)
     for number, pattern in other.items():
-        ours = found.get(number, _ANYTHING)
+        ours = both.get(number, _ANYTHING)
         if (ours.value ^ pattern.value) & ours.mask & pattern.mask:
             return None
-        found[number] = Pattern(ours.mask | pattern.mask, ours.value | pattern.value)
-    return found
+        both[number] = Pattern(ours.mask | pattern.mask, ours.value | pattern.value)
+    return both
 
 
 def _words(match: _Match) -> list[dict[str, Any]]:

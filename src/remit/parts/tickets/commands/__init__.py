@@ -149,14 +149,14 @@ def create_command(
     if (document is None) == (thread is None or content is None):
         raise click.UsageError("Give a document, or --thread and --content.", context)
     if document is not None:
-        given = json_value(document, "DOCUMENT")
+        parsed = json_value(document, "DOCUMENT")
     else:
         message = {"type": "message", "thread_id": thread, "content": content, "actor": actor or ""}
-        given = {"type": kind, "event": message}
+        parsed = {"type": kind, "event": message}
         if steps is not None:
-            given["tool_input"] = {"event": message, "tool_steps": json_value(steps, "--steps")}
+            parsed["tool_input"] = {"event": message, "tool_steps": json_value(steps, "--steps")}
 
-    return state.show(session(state, lambda tickets: tickets.create(given), creates=True), print_ticket)
+    return state.show(session(state, lambda tickets: tickets.create(parsed), creates=True), print_ticket)
 
 
 @command.command("list")
@@ -185,8 +185,15 @@ def _print_list(state: State, tickets: list[Ticket]) -> None:
     created, holder = Column("CREATED", style="dim"), Column("HOLDER", style="dim")
     columns = ("TICKET", "TYPE", Column("STATE", states=True), created, holder, Column("MESSAGE", whole=False))
     rows = [
-        (one.id, one.type, one.status, one.metadata.created_at, one.metadata.lease_owner, _of(one.event, "content"))
-        for one in tickets
+        (
+            ticket.id,
+            ticket.type,
+            ticket.status,
+            ticket.metadata.created_at,
+            ticket.metadata.lease_owner,
+            _of(ticket.event, "content"),
+        )
+        for ticket in tickets
     ]
     table(state.output.out, columns, rows)
 

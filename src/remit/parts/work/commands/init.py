@@ -79,9 +79,9 @@ def command(state: State, staged: bool) -> int:
 
     folder = Path.cwd()
     if not any((place / ".git").exists() for place in (folder, *folder.parents)):
-        why = f"{folder} is in no git repository, and runs work in worktrees of one"
+        reason = f"{folder} is in no git repository, and runs work in worktrees of one"
         remedy = "Begin where the code is, or: git init && git add . && git commit -m Begin"
-        raise UsageError(why, code=Code.env_unavailable, remedy=remedy)
+        raise UsageError(reason, code=Code.env_unavailable, remedy=remedy)
     files = {**_FILES, _SCHEMA: schema_text("workflow.toml")}
     written = [name for name in files if not (folder / name).exists() and not (folder / name).is_symlink()]
     if not staged:

@@ -153,21 +153,21 @@ def print_run(state: State, unit: UnitView, run: Run) -> None:
     result = unit.results.get(run.run_id)
     standing = result.status if result is not None else run.standing
     out.line(f"  {run.run_id}  {run.executor}  {standing}  {out.style(moment(run.started_at), 'dim')}")
-    said = result.summary if result is not None else " ".join(part for part in (run.code, run.reason) if part)
-    rows = [said] if said else []
+    text = result.summary if result is not None else " ".join(part for part in (run.code, run.reason) if part)
+    rows = [text] if text else []
     if result is not None:
         rows += [
             f"{name} {value}" for name, value in (("PR", result.changes.pr), ("commit", result.changes.commit)) if value
         ]
         rows += [f"{test.result}: {test.command}" for test in result.tests if test.command]
         rows += [f"code {result.result_code}"] if result.result_code else []
-        sessions = [one.partition("/")[2] for one in result.artifacts if one.startswith("session/")]
+        sessions = [artifact.partition("/")[2] for artifact in result.artifacts if artifact.startswith("session/")]
         rows += [f"its calls: {state.command('trace', session)}" for session in sessions]
-    if why := unit.unready.get(run.run_id):
-        rows.append(f"its pull request does not say so: {why}")
+    if reason := unit.unready.get(run.run_id):
+        rows.append(f"its pull request does not say so: {reason}")
     if run.previous:
-        why = f": {run.reason}" if run.reason and result is not None else ""  # without a result it is said above
-        rows.append(f"took the place of {run.previous}{why}")
+        reason = f": {run.reason}" if run.reason and result is not None else ""  # without a result it is said above
+        rows.append(f"took the place of {run.previous}{reason}")
     if run.late:
         rows.append(f"{run.late} late result{'s' if run.late > 1 else ''} archived")
     if run.job:

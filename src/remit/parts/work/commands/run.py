@@ -216,8 +216,8 @@ def log(state: State, issue: str, run: str, err: bool) -> int:
     pack = ContextPack.of(WorkFolder(state.settings()).path, IssueRef.parse(issue), chosen)
     log = pack.open_log(STDERR if err else STDOUT) if chosen in runs else None
     if log is None:
-        why = f"{issue} has no output of {chosen or 'any run'} on this machine"
-        raise NotFoundError(why, code=Code.WORK_NOT_FOUND, remedy="`remit work show` lists its runs.")
+        reason = f"{issue} has no output of {chosen or 'any run'} on this machine"
+        raise NotFoundError(reason, code=Code.WORK_NOT_FOUND, remedy="`remit work show` lists its runs.")
     out = state.output.out
     with log:
         if not out.is_terminal:

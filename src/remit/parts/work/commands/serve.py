@@ -101,5 +101,5 @@ class _Turns:
 
 def _words(step: TurnStep) -> str:
 
-    said = f"{step.action} {step.issue_ref} {step.detail}".rstrip()
-    return one_line(f"{said}: {step.error}" if step.error else said)
+    text = f"{step.action} {step.issue_ref} {step.detail}".rstrip()
+    return one_line(f"{text}: {step.error}" if step.error else text)

@@ -203,14 +203,14 @@ class Talk:
 
     async def _turns(self, agent: Dispatcher) -> None:
         about = {"name": "remit", "version": __version__}
-        given = {"protocolVersion": _VERSION, "clientCapabilities": {}, "clientInfo": about}
-        begun = await agent.send_raw_request("initialize", given)
+        params = {"protocolVersion": _VERSION, "clientCapabilities": {}, "clientInfo": about}
+        begun = await agent.send_raw_request("initialize", params)
         info = begun.get("agentInfo")
         self.version = str(info.get("version", "")) if isinstance(info, dict) else ""
         with self._put_off():
-            why = await self._ready(self.version)
-        if why:
-            self.turn = replace(self.turn, fault=why[:_SHOWN], version=self.version)
+            reason = await self._ready(self.version)
+        if reason:
+            self.turn = replace(self.turn, fault=reason[:_SHOWN], version=self.version)
             return
         abilities = begun.get("agentCapabilities")
         loads = isinstance(abilities, dict) and abilities.get("loadSession") is True
@@ -220,9 +220,9 @@ class Talk:
             self.turn = replace(self.turn, continues=last.run_id)
         try:
             await self._say(agent, session, self._words.again if last is not None else self._words.prompt)
-            if self.turn.terminal and (why := self._unusable()):
+            if self.turn.terminal and (reason := self._unusable()):
                 self.turn = replace(self.turn, terminal=False)
-                await self._say(agent, session, self._site.filled((_AGAIN.format(why=why),))[0])
+                await self._say(agent, session, self._site.filled((_AGAIN.format(why=reason),))[0])
         except asyncio.CancelledError:
             await agent.notify("session/cancel", {"sessionId": session})
             raise
@@ -232,22 +232,22 @@ class Talk:
         from remit.jsonrpc.protocol import MCPError  # noqa: PLC0415 - where an agent speaks it
 
         words, last = self._words, self._words.last
-        given = {"cwd": str(words.cwd), "mcpServers": list(words.servers), "_meta": words.meta}
+        params = {"cwd": str(words.cwd), "mcpServers": list(words.servers), "_meta": words.meta}
         if loads and last is not None and await self._goes_on(self.version):
             self._replays = True
             try:
-                await agent.send_raw_request("session/load", {**given, "sessionId": last.session})
+                await agent.send_raw_request("session/load", {**params, "sessionId": last.session})
             except MCPError as error:
                 self._site.show("stderr", f"begins again: {error.message[:200]}\n".encode(errors="replace"))
             else:
                 return last.session, last
             finally:
                 self._replays = False
-        return str((await agent.send_raw_request("session/new", given)).get("sessionId", "")), None
+        return str((await agent.send_raw_request("session/new", params)).get("sessionId", "")), None
 
     async def _say(self, agent: Dispatcher, session: str, text: str) -> None:
-        said = {"sessionId": session, "prompt": [{"type": "text", "text": text}]}
-        answer = await agent.send_raw_request("session/prompt", said)
+        params = {"sessionId": session, "prompt": [{"type": "text", "text": text}]}
+        answer = await agent.send_raw_request("session/prompt", params)
         reason = answer.get("stopReason")
         fault = "" if reason == _END else f"its turn ended with {str(reason)[:100]}"
         self.turn = replace(self.turn, terminal=not fault, fault=fault, usage=_usage(answer, self.turn.usage))
@@ -287,8 +287,8 @@ class Talk:
             if method.startswith(_BARRED):
                 await self._permits.refuse(method, params or {})
             raise MCPError(code=METHOD_NOT_FOUND, message=f"{method[:100]} is not offered: use your own tools")
-        given = params or {}
-        tool_call, options = given.get("toolCall"), given.get("options")
+        fields = params or {}
+        tool_call, options = fields.get("toolCall"), fields.get("options")
         if not isinstance(tool_call, dict) or not isinstance(options, list):
             raise MCPError(code=INVALID_PARAMS, message="a question shows the call, and options")
         choices = {option.get("kind"): option.get("optionId") for option in options if isinstance(option, dict)}
@@ -303,8 +303,8 @@ class Talk:
         """Ask; the time that a person takes is not the agent's."""
         if self._waiting >= _MOST_WAITING:
             return False
-        said = f"asks (remit confirm): {str(tool_call.get('title', ''))[:200]}\n"
-        self._site.show("stderr", said.encode(errors="replace"))
+        note = f"asks (remit confirm): {str(tool_call.get('title', ''))[:200]}\n"
+        self._site.show("stderr", note.encode(errors="replace"))
         self._waiting += 1
         with self._put_off():
             allowed = await self._permits.allows(tool_call)
@@ -331,8 +331,8 @@ async def _ignore(_inbound: Inbound, _method: str, _params: Mapping[str, Any] | 
 def _usage(answer: dict[str, Any], before: Usage) -> Usage:
     """Return the counts with those of one more turn."""
     usage = answer.get("usage")
-    given = usage if isinstance(usage, dict) else {}
-    tokens = [value if isinstance(value := given.get(name), int) else 0 for name in ("inputTokens", "outputTokens")]
+    fields = usage if isinstance(usage, dict) else {}
+    tokens = [value if isinstance(value := fields.get(name), int) else 0 for name in ("inputTokens", "outputTokens")]
     return replace(before, input_tokens=before.input_tokens + tokens[0], output_tokens=before.output_tokens + tokens[1])
 
 
@@ -381,9 +381,9 @@ class AcpExecutor:
             raise UsageError(f"{self._command[0]} is not installed", code=Code.env_unavailable, remedy=remedy)
         if self._cli is not None:
             require_key(self._cli, self._table, env)
-            if self._mode == "governed" and (why := UNGOVERNED.get(self._cli.name)):
+            if self._mode == "governed" and (reason := UNGOVERNED.get(self._cli.name)):
                 remedy = f"Have it work by its command line: --executor {self._cli.name}."
-                raise UsageError(f"{self._name} cannot be governed: {why}", code=Code.WORK_INVALID, remedy=remedy)
+                raise UsageError(f"{self._name} cannot be governed: {reason}", code=Code.WORK_INVALID, remedy=remedy)
 
     async def work(self, site: Site) -> Ending:
         door = site.door
@@ -483,8 +483,8 @@ class _Questions:
     async def allows(self, tool_call: dict[str, Any]) -> bool:
         """Return whether policy, or a person, lets the agent do this once."""
         order = self._site.order
-        asked = {"issue_ref": order.issue_ref, "run_id": order.run_id, "agent": self._agent, "tool_call": tool_call}
-        passage = await self._door.call(self._session, PERMIT, asked)
+        facts = {"issue_ref": order.issue_ref, "run_id": order.run_id, "agent": self._agent, "tool_call": tool_call}
+        passage = await self._door.call(self._session, PERMIT, facts)
         return passage.ok
 
     async def refuse(self, method: str, params: Mapping[str, Any]) -> None:

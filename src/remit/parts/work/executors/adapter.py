@@ -106,15 +106,15 @@ def judge(order: WorkOrder, facts: Facts) -> WorkResult:
 
 def _summary(facts: Facts, fault: Fault | None) -> str:
     claimed = facts.claim.summary if facts.claim is not None else ""
-    said = ": ".join(part for part in (fault.why if fault is not None else "", claimed) if part) or _said(facts)
+    text = ": ".join(part for part in (fault.why if fault is not None else "", claimed) if part) or _said(facts)
     problem, (left_out, gone) = facts.published.problem, facts.settled
     more = (
         f" It is not shown as a pull request: {problem}" if problem else "",
         f" Left out of the commit: {shown(left_out)}." if left_out else "",
         f" It left, and Remit cleared: {', '.join(gone)}." if gone else "",
     )
-    end = "." if any(more) and not said.endswith((".", "!", "?")) else ""
-    return f"{said}{end}{''.join(more)}"
+    end = "." if any(more) and not text.endswith((".", "!", "?")) else ""
+    return f"{text}{end}{''.join(more)}"
 
 
 def _faults(facts: Facts) -> Iterator[Fault]:
@@ -315,8 +315,8 @@ class Adapter:
     def _say_aside(self, place: Path, aside: Path | None) -> None:
         """Say that something was in the place of the run, and where it is now."""
         if aside is not None:
-            told = f"{place} was of no run that this project knows, and was set aside as {aside.name}\n"
-            self._places.show("stderr", os.fsencode(told))
+            note = f"{place} was of no run that this project knows, and was set aside as {aside.name}\n"
+            self._places.show("stderr", os.fsencode(note))
 
     def _publishing(self, start: str, progress: Progress) -> AbstractAsyncContextManager[None]:
         publication = self._places.publication
@@ -465,16 +465,16 @@ class Adapter:
 
     def _hear(self, place: str, why: str) -> None:
         """Say once of each host that the program may not reach it."""
-        said = f"{place}: {why}"
-        if said not in self._refused and len(self._refused) < _REFUSED:
-            self._refused[said] = None
-            self._places.show("stderr", f"the sandbox refused {said}\n".encode())
+        note = f"{place}: {why}"
+        if note not in self._refused and len(self._refused) < _REFUSED:
+            self._refused[note] = None
+            self._places.show("stderr", f"the sandbox refused {note}\n".encode())
 
     @property
     def _env(self) -> dict[str, str]:
-        given = {name: os.environ[name] for name in self._table.env if name in os.environ}
+        values = {name: os.environ[name] for name in self._table.env if name in os.environ}
         return {
-            **environment(os.environ, given),
+            **environment(os.environ, values),
             **{f"GIT_{who}_{what}": text for who in ("AUTHOR", "COMMITTER") for what, text in _IDENTITY.items()},
             "HOME": str(self._tree.home),
             "REMIT_CONTEXT_PACK": str(self._pack.folder),
@@ -507,5 +507,5 @@ def begun(command: tuple[str, ...], base: str, clock: Clock) -> Ending:
 
 def _unready(ready: Ending) -> Ending:
     """Return the end of a setup as that of a program which could not be started."""
-    why = ready.error or f"setup ended with exit code {ready.exit_code}"
-    return replace(ready, error=why)
+    reason = ready.error or f"setup ended with exit code {ready.exit_code}"
+    return replace(ready, error=reason)

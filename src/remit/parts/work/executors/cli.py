@@ -101,8 +101,8 @@ class CliExecutor:
             events = Events(self._cli, site.show)
             version = await version_of(site._replace(env={**site.env, **env}), self.command[0])
             if version not in {"", self._cli.version}:
-                said = f"{self._cli.name} is {version}; Remit was tried with {self._cli.version}\n"
-                site.show("stderr", said.encode())
+                note = f"{self._cli.name} is {version}; Remit was tried with {self._cli.version}\n"
+                site.show("stderr", note.encode())
             last = site.last if await asyncio.to_thread(carry, self._cli, site, self.mode, version) else None
             words = self._words(self._cli.resume if last is not None else ())
             session = last.session if last is not None else ""
@@ -134,10 +134,10 @@ def require_trust(cli: Cli, table: ExecutorTable, site: Site) -> tuple[str, ...]
     Raise ProviderError (permission_denied) unless they are trusted, or the agent's flags keep it from them.
     """
     starts = tuple(sorted({*_starts(site.folder, cli.starts)}))
-    if not cli.closed and (found := [each for each in starts if each not in table.starts]):
-        trusted = ", ".join(f'"{each}"' for each in found[:20])
-        why = f"{cli.name} would start programs by files of the repository. If you trust them, write "
-        raise ProviderError(f"{why}[executors.{cli.name}] starts = [{trusted}]", cause=Code.permission_denied)
+    if not cli.closed and (refused_starts := [each for each in starts if each not in table.starts]):
+        trusted = ", ".join(f'"{each}"' for each in refused_starts[:20])
+        reason = f"{cli.name} would start programs by files of the repository. If you trust them, write "
+        raise ProviderError(f"{reason}[executors.{cli.name}] starts = [{trusted}]", cause=Code.permission_denied)
     return starts
 
 
@@ -254,11 +254,11 @@ async def version_of(site: Site, program: str) -> str:
     if log is None or not ending.passed:
         return ""
     with log:
-        said = _VERSION.search(log.read(_READ))
-    found = _Found(version=said[0].decode() if said is not None else "")
+        match = _VERSION.search(log.read(_READ))
+    version_read = _Found(version=match[0].decode() if match is not None else "")
     known.parent.mkdir(parents=True, exist_ok=True)
-    replace_file(known, msgspec.json.encode(found))
-    return found.version
+    replace_file(known, msgspec.json.encode(version_read))
+    return version_read.version
 
 
 def _unavailable(why: str, remedy: str) -> UsageError:

@@ -349,8 +349,8 @@ def _python(site: Site) -> str:
     """Return a Python that a program of the run can start. Raise ProviderError."""
     if site.enclosures is None:
         return sys.executable
-    found = next((str(path) for place in PLACES if (path := Path(place, "python3")).exists()), "")
-    if not found:
-        why = "no python3 in /usr, which governed mode needs in the sandbox: install one"
-        raise ProviderError(why, cause=Code.env_unavailable)
-    return found
+    python = next((str(path) for place in PLACES if (path := Path(place, "python3")).exists()), "")
+    if not python:
+        reason = "no python3 in /usr, which governed mode needs in the sandbox: install one"
+        raise ProviderError(reason, cause=Code.env_unavailable)
+    return python

@@ -205,8 +205,8 @@ class ExecutorProvider(Toolset):
         except ProviderError as error:
             ending = _recorded(self._pack(order))
             ran = ending is not None and (ending.exit_code is not None or ending.timed_out)
-            told = "it ran, and Remit could not take what it left" if ran else "it could not be started"
-            result = not_begun(order, f"{told}: {error}", error.cause)
+            note = "it ran, and Remit could not take what it left" if ran else "it could not be started"
+            result = not_begun(order, f"{note}: {error}", error.cause)
         except OSError as error:  # such as a full disk
             result = not_begun(order, f"Remit could not see it through: {_words(error)}")
         finally:
@@ -345,14 +345,14 @@ class ExecutorProvider(Toolset):
         if turn is None or result is None or not turn.terminal or turn.fault:
             return None
         tree = self._tree(earlier)
-        told = f"{earlier.run_id}, ended as {result.status}: {' '.join(result.summary.split())}"[:1_000]
-        return Conversation(earlier.run_id, turn.session, turn.mode, turn.version, tree.home, tree.folder, told)
+        summary = f"{earlier.run_id}, ended as {result.status}: {' '.join(result.summary.split())}"[:1_000]
+        return Conversation(earlier.run_id, turn.session, turn.mode, turn.version, tree.home, tree.folder, summary)
 
     async def _contents(self, order: WorkOrder, beginning: Beginning) -> Contents:
         unit = await self._store.unit(order.issue)
         results = {run: await self._store.result(order.issue, run) for run in unit.results}
-        given = {run: result for run, result in results.items() if result is not None}
-        contents = await asyncio.to_thread(contents_for, order, unit, given, self._folder.path)
+        results_given = {run: result for run, result in results.items() if result is not None}
+        contents = await asyncio.to_thread(contents_for, order, unit, results_given, self._folder.path)
         begins = (f"begins at {beginning.source}",) if beginning.source else ()
         return msgspec.structs.replace(contents, links=(*contents.links, *begins))
 
@@ -363,14 +363,14 @@ class ExecutorProvider(Toolset):
         verdict = await self._store.accept(order, result, patch=patch.read_bytes() if patch.exists() else b"")
         comment = await self._store.comment(order.issue, verdict.trigger) if verdict.trigger else None
         body = comment.body if comment is not None else ""
-        told = body.removesuffix(comment.marker).rstrip() if comment is not None else ""
-        given = ExecuteResult(result=result, verdict=verdict, comment=body, pack="")
+        text = body.removesuffix(comment.marker).rstrip() if comment is not None else ""
+        execute_result = ExecuteResult(result=result, verdict=verdict, comment=body, pack="")
         publication = self._publication(order, (await self._store.unit(order.issue)).title, principal)
         if publication is not None and verdict.accepted and result.changes.pr and body:
             with suppress(ProviderError):  # the pull request stays a draft, and says what it says
-                pull = await publication.pull(told, draft=verdict.state != "review")
-                given = msgspec.structs.replace(given, pull=pull)
-        return self._given(order, given)
+                pull = await publication.pull(text, draft=verdict.state != "review")
+                execute_result = msgspec.structs.replace(execute_result, pull=pull)
+        return self._given(order, execute_result)
 
     async def _refused(self, order: WorkOrder, error: UsageError) -> ToolResult:
         verdict = await self._store.refuse(order.issue, order.run_id, error.code, error.message)

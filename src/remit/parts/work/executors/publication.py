@@ -106,18 +106,16 @@ class Publication:
             await self._call(PUSH, {"issue_ref": order.issue_ref, "run_id": order.run_id, "commit": commit})
             self._pushed = commit
         if self._pulls and not self._url:
-            asked = await self.pull(
-                f"Work on {self._order.issue_ref} by {self._order.run_id} is under way.", draft=True
-            )
-            self._url = str((await self._call(PULL, msgspec.to_builtins(asked)))["url"])
+            args = await self.pull(f"Work on {self._order.issue_ref} by {self._order.run_id} is under way.", draft=True)
+            self._url = str((await self._call(PULL, msgspec.to_builtins(args)))["url"])
 
     async def pull(self, body: str, *, draft: bool) -> PullArgs:
         """Return the call that has the pull request say something. Raise ProviderError for a remote that is away."""
         order = self._order
         target = order.constraints.target_branch or await self._remote.default()
         if not target:
-            why = "the remote has no branch that a pull request could be meant for: push one, or set target_branch"
-            raise ProviderError(why, cause=None)
+            reason = "the remote has no branch that a pull request could be meant for: push one, or set target_branch"
+            raise ProviderError(reason, cause=None)
         return PullArgs(
             issue_ref=order.issue_ref,
             branch=branch_of(self._table, order.issue),
@@ -131,5 +129,5 @@ class Publication:
         passage = await self._door.call(self._session, tool, args)
         if not passage.ok:
             raise ProviderError(f"{tool}: {passage.reason.removeprefix(f'{tool}: ')}", cause=None)
-        given: dict[str, object] = passage.value
-        return given
+        fields: dict[str, object] = passage.value
+        return fields

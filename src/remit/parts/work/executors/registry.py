@@ -49,19 +49,19 @@ def hand_of(workflow: Workflow, name: str) -> Hand:
     table = table or (ExecutorTable(agent=name) if name in CLIS else None)
     if table is None or speaks:
         known = ", ".join(sorted({*workflow.executors, *CLIS, MANUAL, *(f"{PREFIX}{each}" for each in KNOWN)}))
-        why = f"there is no executor {line(name, 60)}"
-        raise UsageError(why, code=Code.WORK_INVALID, remedy=f"There are: {known}; workflow.toml names others.")
+        reason = f"there is no executor {line(name, 60)}"
+        raise UsageError(reason, code=Code.WORK_INVALID, remedy=f"There are: {known}; workflow.toml names others.")
     if not (table.agent or table.program):
         if name not in CLIS:
-            why = f"workflow.toml: [executors.{name}] names neither a program nor an agent"
-            raise UsageError(why, code=Code.WORK_INVALID, remedy=f"Known agents: {', '.join(CLIS)}.")
+            reason = f"workflow.toml: [executors.{name}] names neither a program nor an agent"
+            raise UsageError(reason, code=Code.WORK_INVALID, remedy=f"Known agents: {', '.join(CLIS)}.")
         table = replace(table, agent=name)
     if not table.agent:
         return Hand(name, table, ProgramExecutor((table.program, *table.args)))
     cli = CLIS.get(table.agent)
     if cli is None:
-        why = f"workflow.toml: [executors.{name}] agent: none is known that is called {line(table.agent, 60)}"
-        raise UsageError(why, code=Code.WORK_INVALID, remedy=f"Known: {', '.join(CLIS)}.")
+        reason = f"workflow.toml: [executors.{name}] agent: none is known that is called {line(table.agent, 60)}"
+        raise UsageError(reason, code=Code.WORK_INVALID, remedy=f"Known: {', '.join(CLIS)}.")
     return Hand(name, replace(table, network=table.network or _hosts(table, cli)), CliExecutor(cli, table))
 
 

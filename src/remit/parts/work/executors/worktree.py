@@ -159,19 +159,19 @@ async def _filtered(run: Git, base: str, paths: list[str]) -> dict[str, str]:
         return {}
     env = {"GIT_INDEX_FILE": f"{run.index}.rules"}
     await run("read-tree", base, env=env)
-    said = await run.items("check-attr", "--cached", "-z", "--stdin", "filter", env=env, stdin=_joined(paths))
-    return {path: name for path, name in zip(said[::3], said[2::3], strict=True) if name not in _NO_FILTER}
+    items = await run.items("check-attr", "--cached", "-z", "--stdin", "filter", env=env, stdin=_joined(paths))
+    return {path: name for path, name in zip(items[::3], items[2::3], strict=True) if name not in _NO_FILTER}
 
 
 def _nested(folder: Path) -> list[str]:
     """Return the folders below a checkout that are repositories of their own, as git names paths."""
-    found = []
+    nested = []
     for place, folders, files in os.walk(folder):
         if place != str(folder) and any(name.lower() == ".git" for name in (*folders, *files)):
-            found.append(Path(place).relative_to(folder).as_posix())
+            nested.append(Path(place).relative_to(folder).as_posix())
             folders.clear()
         folders[:] = [name for name in folders if name.lower() != ".git"]
-    return found
+    return nested
 
 
 def _holds(path: Path) -> bool:
@@ -275,8 +275,8 @@ class Worktree:
             await asyncio.to_thread(self.folder.parent.mkdir, parents=True, exist_ok=True)
             commit = await run.commit_of(base)
             if not commit:
-                why = f"{self.repository} has no commit {base} to begin at. Commit something first."
-                raise ProviderError(why, cause=Code.env_unavailable)
+                reason = f"{self.repository} has no commit {base} to begin at. Commit something first."
+                raise ProviderError(reason, cause=Code.env_unavailable)
             place = await asyncio.to_thread(self._prepared, run.repository.common)
             try:
                 commit = await _patched(run, commit, patch, message) if patch else commit

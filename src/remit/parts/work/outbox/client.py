@@ -67,8 +67,8 @@ class Reply(NamedTuple):
     @property
     def says(self) -> str:
         """The forge's own words for a refusal."""
-        said = self.body.get("message") or self.body.get("error") if isinstance(self.body, dict) else None
-        return line(str(said), 200) if said else f"HTTP {self.status}"
+        message = self.body.get("message") or self.body.get("error") if isinstance(self.body, dict) else None
+        return line(str(message), 200) if message else f"HTTP {self.status}"
 
 
 class ForgeClient:
@@ -98,8 +98,8 @@ class ForgeClient:
         url = first
         while url not in {"", *seen}:
             if len(seen) >= _PAGES:
-                why = f"{first} has more than {_PAGES:,} pages. {_ADDRESS}"
-                raise ProviderError(why, cause=Code.content_too_large)
+                reason = f"{first} has more than {_PAGES:,} pages. {_ADDRESS}"
+                raise ProviderError(reason, cause=Code.content_too_large)
             seen.add(url)
             reply = await self._read(url)
             for row in self._formed(reply, url, list):
@@ -194,8 +194,8 @@ class ForgeClient:
                 status = response.status
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             refused = isinstance(error, aiohttp.ClientConnectorError)
-            why = f"{self._base}: {line(str(error) or type(error).__name__, 200)}. {_ADDRESS}"
-            raise ProviderError(why, cause=Code.connect_failed if refused else Code.NetworkError) from error
+            reason = f"{self._base}: {line(str(error) or type(error).__name__, 200)}. {_ADDRESS}"
+            raise ProviderError(reason, cause=Code.connect_failed if refused else Code.NetworkError) from error
         if len(data) > _LARGEST:
             raise ProviderError(
                 f"{url} answers with more than {_LARGEST:,} bytes. {_ADDRESS}", cause=Code.content_too_large

@@ -71,10 +71,10 @@ class GitHubPulls:
             await self._client.send("PATCH", self._path(self.part, str(pull.number)), texts)
         if pull.draft != form.draft:
             row = await self._client.get(self._path(self.part, str(pull.number)))
-            asked = {"query": _READY if pull.draft else _DRAFT, "variables": {"id": row["node_id"]}}
-            said = await self._client.send("POST", self._client.beside("graphql"), asked)
-            if isinstance(said, dict) and said.get("errors"):
-                raise ProviderError(f"GitHub: {said['errors']}"[:300], cause=Code.InvalidInput)
+            mutation = {"query": _READY if pull.draft else _DRAFT, "variables": {"id": row["node_id"]}}
+            reply = await self._client.send("POST", self._client.beside("graphql"), mutation)
+            if isinstance(reply, dict) and reply.get("errors"):
+                raise ProviderError(f"GitHub: {reply['errors']}"[:300], cause=Code.InvalidInput)
         return await self.get(pull.number)
 
     # --- what differs
@@ -232,12 +232,12 @@ class RemoteForge:
 
     async def list_issues(self, *, labels: Sequence[str] = (), state: str = "open", limit: int = 100) -> list[Issue]:
         """Return issues that carry all of these labels, newest first."""
-        found = []
+        issues = []
         async for row in self._listed(labels, state):
-            found.append(self._issue(row))
-            if len(found) == limit:
+            issues.append(self._issue(row))
+            if len(issues) == limit:
                 break
-        return found
+        return issues
 
     async def get_issue(self, issue: IssueRef) -> Issue:
         """Return an issue."""
@@ -271,8 +271,8 @@ class RemoteForge:
         """Return the comment of ours with the lowest id that carries a marker: lists lag, searches more so."""
         for pause in (0.0, *LAGS_S) if in_doubt else (0.0,):
             await self._client.pause(pause)
-            found = (one for one in await self.comments(issue) if one.own and marker in one.body)
-            if (posted := next(found, None)) is not None:
+            comment = (one for one in await self.comments(issue) if one.own and marker in one.body)
+            if (posted := next(comment, None)) is not None:
                 return posted
         return None
 
@@ -330,7 +330,7 @@ class RemoteForge:
 
     def _issue(self, row: Mapping[str, Any]) -> Issue:
         named = (label if isinstance(label, str) else label["name"] for label in row.get("labels") or ())
-        assignee = next((one[self.login] for one in row.get("assignees") or ()), "")
+        assignee = next((user[self.login] for user in row.get("assignees") or ()), "")
         reference = str(IssueRef(self._project, row[self.number]))
         return Issue(
             issue_ref=reference,

@@ -264,13 +264,15 @@ class OutboxProvider(Toolset):
         self._require_open()
         if name != f"{PROVIDER}.comment":
             return None
-        asked = arguments(CommentArgs, args)
-        issue = IssueRef.parse(asked.issue_ref)
+        comment_args = arguments(CommentArgs, args)
+        issue = IssueRef.parse(comment_args.issue_ref)
         async with self._rows.turn(issue) as rows:
-            reference = rows.confirmed.get(asked.trigger) or await self._posted(issue, asked.trigger, in_doubt=True)
-            if reference and asked.trigger not in rows.confirmed:
-                await rows.confirm(asked.trigger, reference)
-        return ToolResult(msgspec.to_builtins(await self._standing(asked, reference))) if reference else None
+            reference = rows.confirmed.get(comment_args.trigger) or await self._posted(
+                issue, comment_args.trigger, in_doubt=True
+            )
+            if reference and comment_args.trigger not in rows.confirmed:
+                await rows.confirm(comment_args.trigger, reference)
+        return ToolResult(msgspec.to_builtins(await self._standing(comment_args, reference))) if reference else None
 
     async def preview(self, name: str, args: dict[str, Any]) -> Preview | None:
         """Show what would be written. Raise ProviderError."""
@@ -313,8 +315,8 @@ class OutboxProvider(Toolset):
         table, _ = self._project()
         cap: int = getattr(table, row.cap)
         if await self._rows.spent(ctx.stream, ctx.step, (name,)) >= cap:
-            why = f"This job has called {name} {cap} times, which is [outbox] {row.cap}."
-            raise ProviderError(why, cause=None, code=Code.BUDGET_EXCEEDED)
+            reason = f"This job has called {name} {cap} times, which is [outbox] {row.cap}."
+            raise ProviderError(reason, cause=None, code=Code.BUDGET_EXCEEDED)
 
     @property
     def _forge(self) -> Forge:
@@ -356,10 +358,10 @@ class OutboxProvider(Toolset):
                 await self._forge.append_event(issue, marked(asked.body, asked.trigger), trigger=asked.trigger)
             ).reference
         except ProviderError as error:
-            found = await self._posted(issue, asked.trigger, in_doubt=True) if error.cause in _IN_DOUBT else ""
-            if not found:
+            post = await self._posted(issue, asked.trigger, in_doubt=True) if error.cause in _IN_DOUBT else ""
+            if not post:
                 raise
-            return found
+            return post
 
     async def _require_own(self, issue: IssueRef, asked: CommentArgs) -> None:
         """Raise UsageError for the trigger of a run, unless this very comment is queued for it.
@@ -367,14 +369,14 @@ class OutboxProvider(Toolset):
         Used before its run ends, one would keep the result of the run out of the issue.
         """
         if asked.trigger.startswith(PULL_TRIGGER):
-            why, remedy = f"{asked.trigger} is that of a pull request", "Take another trigger."
-            raise UsageError(why, code=Code.WORK_INVALID, remedy=remedy)
+            reason, remedy = f"{asked.trigger} is that of a pull request", "Take another trigger."
+            raise UsageError(reason, code=Code.WORK_INVALID, remedy=remedy)
         if asked.trigger.startswith(RUN_TRIGGER):
             queued = await self._queued(issue, asked.trigger)
             if queued is None or queued.body != asked.body:
-                why = f"no such comment is to be written for {asked.trigger}"
+                reason = f"no such comment is to be written for {asked.trigger}"
                 remedy = "Triggers of runs are Remit's own: take another."
-                raise UsageError(why, code=Code.WORK_INVALID, remedy=remedy)
+                raise UsageError(reason, code=Code.WORK_INVALID, remedy=remedy)
 
     async def _standing(self, asked: CommentArgs, reference: str, *, written: bool = False) -> Commented:
         """Say that a comment stands there."""
@@ -439,12 +441,12 @@ async def _opened(pulls: Pulls, asked: PullArgs, form: PullForm) -> Pull:
     try:
         return await pulls.open(asked.branch, asked.target, form)
     except ProviderError as error:
-        found = None
+        pull = None
         if error.cause in {*_IN_DOUBT, Code.InvalidInput}:
-            found = await pulls.find(asked.branch, in_doubt=error.cause in _IN_DOUBT)
-        if found is None:
+            pull = await pulls.find(asked.branch, in_doubt=error.cause in _IN_DOUBT)
+        if pull is None:
             raise
-        return found
+        return pull
 
 
 def _meta(name: str, row: Row) -> ToolMeta:

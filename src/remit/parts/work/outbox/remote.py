@@ -75,13 +75,13 @@ class Remote:
 
     async def tip(self, branch: str) -> str:
         """Return the commit at which a branch stands there; empty for none. Raise ProviderError."""
-        said = await self._git("ls-remote", "--", self.name, f"refs/heads/{branch}")
-        return said.partition("\t")[0]
+        output = await self._git("ls-remote", "--", self.name, f"refs/heads/{branch}")
+        return output.partition("\t")[0]
 
     async def default(self) -> str:
         """Return the branch that the remote shows first; empty if it does not say. Raise ProviderError."""
-        said = await self._git("ls-remote", "--symref", "--", self.name, "HEAD")
-        first = said.partition("\t")[0]
+        output = await self._git("ls-remote", "--symref", "--", self.name, "HEAD")
+        first = output.partition("\t")[0]
         return first.removeprefix("ref: refs/heads/") if first.startswith("ref: refs/heads/") else ""
 
     async def fetch(self, branch: str) -> str:
@@ -97,8 +97,8 @@ class Remote:
         if before == commit:
             return Pushed(commit, written=False)
         if before and not await self.gives_way(before, commit):
-            why = f"{branch} of {self.name} has commits of others; the next run begins there"
-            raise ProviderError(why, cause=Code.lease_conflict)
+            reason = f"{branch} of {self.name} has commits of others; the next run begins there"
+            raise ProviderError(reason, cause=Code.lease_conflict)
         seen = f"--force-with-lease=refs/heads/{branch}:{before}"
         await self._git("push", "--quiet", "--no-verify", seen, "--", self.name, f"{commit}:refs/heads/{branch}")
         return Pushed(commit, written=True)
