@@ -26,7 +26,8 @@ GIVEN = Options(
     delay_s=5.0,
     subject="ada",
 )
-OF_THE_TOKEN = {"principal"}
+SET_HERE = {"principal", "schedule"}
+"""What no request can say: who asks is in the token, and a schedule starts its jobs itself."""
 OF_A_NEW_JOB = {"delay_s", "subject"}
 """What an answer in a conversation has no place for."""
 
@@ -50,7 +51,7 @@ class Kept(Connection):
 async def test_a_request_of_a_twin_carries_every_option(ask: Any, left: set[str]) -> None:
     connection = Kept("http://127.0.0.1:1")
     await ask(connection)
-    names = set(Options.__struct_fields__) - OF_THE_TOKEN - left
+    names = set(Options.__struct_fields__) - SET_HERE - left
     assert {name: getattr(connection.body, name) for name in names} == {name: getattr(GIVEN, name) for name in names}
     default = Options()
     assert [name for name in names if getattr(GIVEN, name) == getattr(default, name)] == []

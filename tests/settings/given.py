@@ -24,6 +24,7 @@ def of_type(words: str) -> Three | None:
         "text": ("a", "b", "c"),
         "true or false": (True, False, True),
         "a list of non-empty texts": (["a"], ["b", "c"], ["d"]),
+        "a list of tables": ([{"name": "a"}], [{"name": "b"}], []),
     }
     return plain.get(words)
 
@@ -55,8 +56,6 @@ OWN: Final[dict[str, Three]] = {
     "audit.key_command": (["a"], ["b"], ["c"]),
     "telemetry.otlp_url": ("https://a.example", "https://b.example", "https://c.example"),
     "telemetry.headers": ({"a": "…"}, {"b": "…"}, {"c": "…"}),
-    "notify.targets": ([{"name": "a"}], [{"name": "b"}], []),
-    "retention.rules": ([{"name": "a"}], [{"name": "b"}], []),
     "serve.public_url": ("https://a.example", "https://b.example", "https://c.example"),
     "clients.entries": ([{"principal": "a"}], [{"principal": "b"}], []),
     "mcp.servers_json": ("[]", '[{"name":"b"}]', '[{"name":"c"}]'),
@@ -69,12 +68,13 @@ OWN: Final[dict[str, Three]] = {
     "models.prices": ([{"model": "a"}], [{"model": "b"}], []),
     "policy.rules": ([{"effect": "ask"}], [{"effect": "deny"}], []),
     "policy.groups": ({"a": ["x"]}, {"b": ["y"]}, {}),
+    "policy.pots": ({"a": {"per": "day"}}, {"b": {"per": "week"}}, {}),
     "policy.tests": ([{"expect": "ask"}], [{"expect": "deny"}], []),
 }
 """The values of settings whose form is narrower than their type."""
 
 
-MASKED = {"web.searxng_key", "web.brave_key", "web.serper_key"}
+MASKED = {"login.client_secret", "web.searxng_key", "web.brave_key", "web.serper_key"}
 """Settings whose values are never shown."""
 PATHS = {
     "app.modules",
