@@ -51,6 +51,7 @@ OWN: Final[dict[str, Three]] = {
     "recorder.witness": ("https://a.example", "https://b.example", "https://c.example"),
     "recorder.stamp_url": ("https://a.example", "https://b.example", "https://c.example"),
     "recorder.stamp_roots": ("/a", "/b", "/c"),
+    "login.client_secret": ("${A}", "${B}", "${C}"),
     "audit.key": ("${A}", "${B}", "${C}"),
     "audit.anchor_url": ("http://127.0.0.1:1", "http://127.0.0.1:2", "http://127.0.0.1:3"),
     "audit.key_command": (["a"], ["b"], ["c"]),
@@ -74,7 +75,7 @@ OWN: Final[dict[str, Three]] = {
 """The values of settings whose form is narrower than their type."""
 
 
-MASKED = {"login.client_secret", "web.searxng_key", "web.brave_key", "web.serper_key"}
+MASKED = {"web.searxng_key", "web.brave_key", "web.serper_key"}
 """Settings whose values are never shown."""
 PATHS = {
     "app.modules",

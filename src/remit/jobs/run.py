@@ -324,18 +324,10 @@ class Run:
         `attempts` is how often the call may be made where a retry could help; it only ever lowers the tool's number.
         A call that is `barred` is not made, whatever policy says: it is recorded as refused.
         """
-        step, conversation_now = current.get().place(key), conversation or asking.get()
+        step, talk = current.get().place(key), conversation or asking.get()
         undoing, limit = _undo(undo), seconds_of(timeout)
         return await self._effects.call(
-            step,
-            tool,
-            args or {},
-            limit,
-            undoing,
-            needed=False,
-            conversation=conversation_now,
-            attempts=attempts,
-            barred=barred,
+            step, tool, args or {}, limit, undoing, needed=False, conversation=talk, attempts=attempts, barred=barred
         )
 
     @effect
@@ -510,11 +502,9 @@ class Run:
         step = current.get().place(key)
         until = due(timeout, self._effects.handler.now())
         asks = {"question": question, "details": msgspec.to_builtins(details)}
-        asks_digest = digest({**asks, "details": msgspec.to_builtins(details, order="deterministic")})
+        sha = digest({**asks, "details": msgspec.to_builtins(details, order="deterministic")})
         name = question_id(self.job_id, step)
-        wait = Wait(
-            step=step, type="human", key=name, due_at=until, reason=question, question=asks, request_hash=asks_digest
-        )
+        wait = Wait(step=step, type="human", key=name, due_at=until, reason=question, question=asks, request_hash=sha)
         answer = await self._effects.wait(wait)
         if answer.timed_out:
             return Confirmed(approved=False, reason="no one answered in time")

@@ -592,11 +592,7 @@ class _Check:
         """Note the references in a value, and where one is not well formed."""
         for inner, text in texts(value, path):
             try:
-                self.links += [
-                    Link(node, inner, reference, item=item)
-                    for reference in parse(text)
-                    if isinstance(reference, Reference)
-                ]
+                self.links += [Link(node, inner, ref, item=item) for ref in parse(text) if isinstance(ref, Reference)]
             except ReferenceSyntaxError as error:
                 self.findings.add(
                     inner, f"found {error.found}", "a reference such as ${find.value.items}, or $${ for text"
