@@ -24,8 +24,18 @@ def named(title: str) -> list[str]:
 def test_the_example_is_read(tmp_path: Path) -> None:
     (tmp_path / "remit.toml").write_text("".join(re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)), encoding="utf-8")
     settings = load(env={}, cwd=tmp_path)
-    assert [target.name for target in read_targets(settings)] == ["oncall", "boss", "pager", "events", "payments"]
-    assert read_accounts(settings) == {("slack", "T0123/U0456"): "okta:00u1"}
+    assert [target.name for target in read_targets(settings)] == [
+        "oncall",
+        "boss",
+        "pager",
+        "events",
+        "payments",
+        "duty",
+    ]
+    assert read_accounts(settings) == {
+        ("slack", "T0123/U0456"): "okta:00u1",
+        ("telegram", "123456789"): "okta:00u1",
+    }
 
 
 def test_every_event_key_and_field_is_listed() -> None:

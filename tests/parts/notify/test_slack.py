@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from http import HTTPStatus
 from typing import Any
@@ -48,10 +48,10 @@ async def pays(run: Run, amount: int = 5, note: str = "rent") -> int:
 
 
 class World:
-    """A Remit with a target in Slack, worked on a round at a time."""
+    """A Remit with a target on a channel, worked on a round at a time."""
 
-    def __init__(self, remit: Remit, slack: Slack) -> None:
-        self.remit, self.slack = remit, slack
+    def __init__(self, remit: Remit, slack: Slack, environ: Mapping[str, str] = ENVIRON) -> None:
+        self.remit, self.slack, self.environ = remit, slack, environ
         self.teller = Teller(remit, Script())
         self.work()
 
@@ -60,9 +60,11 @@ class World:
         remit, journal = self.remit, self.remit.runtime.journal
         answers = Answers(remit.service, journal, read_accounts(remit.settings))
         proofs = remit.runtime.services.confirmations.proofs
-        channels = Channels(remit.service, journal, proofs, answers, ENVIRON)
-        sender = Sender(ENVIRON, ".", remit.clock)
-        self.teller.work = NotificationWork(journal, self.teller.targets, sender, "https://remit.example", channels)
+        self.channels = Channels(remit.service, journal, proofs, answers, self.environ)
+        sender = Sender(self.environ, ".", remit.clock)
+        self.teller.work = NotificationWork(
+            journal, self.teller.targets, sender, "https://remit.example", self.channels
+        )
 
     async def ask(self, **args: Any) -> str:
         """Ask a question, and post it; the job."""

@@ -15,6 +15,7 @@ from remit.settings import load
 HOOK = {"name": "a", "url": "https://example.com/x"}
 MAIL = {"name": "a", "email": ["x@example.com"], "from": "remit@example.com", "smtp": "smtps://mail.example.com"}
 RUN = {"name": "a", "command": ["/bin/true"]}
+CHAT = {"name": "a", "telegram": "-1001", "token": "${BOT}"}
 
 
 def read(folder: Path, *tables: dict[str, Any]) -> tuple[Target, ...]:
@@ -44,17 +45,19 @@ def test_where_a_target_is_says_no_secret(tmp_path: Path) -> None:
         {**MAIL, "name": "b"},
         {"name": "c", "command": ["/bin/page", "--key", "word"]},
         {"name": "d", "url": "${HOOK}"},
+        {**CHAT, "name": "e"},
     ]
     assert [target.where for target in read(tmp_path, *tables)] == [
         "https://hooks.slack.com/services/T0000ABC1/B11/…",
         "mail to x@example.com",
         "command /bin/page",
         "${HOOK}",
+        "Telegram chat -1001",
     ]
 
 
 WRONG = [
-    ({"name": "a"}, "none of url, email, command and slack is given"),
+    ({"name": "a"}, "none of url, email, command, slack and telegram is given"),
     (HOOK | {"command": ["x"]}, "url and command are given"),
     ({**HOOK, "name": "A b"}, "name must be"),
     ({"url": "https://x.example"}, "name"),
@@ -75,6 +78,10 @@ WRONG = [
     (MAIL | {"password": "p"}, "a password is given without a user"),
     (RUN | {"command": "/bin/true"}, "command"),
     (RUN | {"command": [""]}, "command must be"),
+    (CHAT | {"telegram": "@payments"}, "telegram must be the number of a chat"),
+    (CHAT | {"token": ""}, "telegram needs token"),
+    (CHAT | {"secret": "s"}, "secret does not belong to telegram"),
+    (CHAT | {"api": "http://telegram.example"}, "url must begin with https://"),
 ]
 
 

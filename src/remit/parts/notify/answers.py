@@ -44,6 +44,8 @@ class Press(NamedTuple):
     """When the channel says it sent that, in seconds since the Unix epoch."""
     body: bytes
     """All that it sent."""
+    id: str = ""
+    """What the channel calls the press, if it sends one again in other words; empty: the digest of `body`."""
 
 
 def is_answer(stream: str) -> bool:
@@ -71,7 +73,8 @@ async def keep_press(journal: Journal, target: str, press: Press) -> None:
         body_at=press.sent,
     )
     patch = HeadPatch(state="pending", due_at=journal.clock.now(), route=target, title=f"{_ANSWER} {press.mark.c}")
-    stream = f"notify/{target}/{_ANSWER}/{body.removeprefix('sha256:')[:_DIGITS]}"
+    name = sha256(f"{press.channel} {press.id}".encode()) if press.id else body
+    stream = f"notify/{target}/{_ANSWER}/{name.removeprefix('sha256:')[:_DIGITS]}"
     with suppress(AppendConflictError):  # the channel sent it again
         await journal.create(stream, KIND, received, patch=patch, blobs=(Blob(body, press.body),))
 
@@ -96,9 +99,8 @@ class Answers:
         """Decide as an answer says, if its person may; what it did."""
         principal = self._accounts.get((received.channel, received.account), "")
         if not principal:
-            return _refused(
-                "PERSON_UNKNOWN", "No [[people]] table of Remit has your account, so your answer did not count."
-            )
+            account = f"{received.channel} {received.account}"
+            return _refused("PERSON_UNKNOWN", f"Your answer did not count: no [[people]] table of Remit has {account}.")
         shown = await self._shown(received)
         if shown is None:
             return _refused("MESSAGE_MISMATCH", "This button is not of this message, so your answer did not count.")

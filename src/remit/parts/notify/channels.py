@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from remit.errors import ChainBrokenError, NotFoundError, RemitError
 from remit.parts.notify.question_text import Answerable, answerable
 from remit.parts.notify.sender import Answer
 from remit.parts.notify.slack import SlackApi
+from remit.parts.notify.telegram import Presses, TelegramApi
 from remit.redact import line
 
 if TYPE_CHECKING:
@@ -22,6 +23,23 @@ if TYPE_CHECKING:
     from remit.service.service import Service
 
 _log: Final = logging.getLogger("remit.notify")
+
+
+def api_of(target: Target, environ: Mapping[str, str]) -> SlackApi | TelegramApi:
+    """The methods of a target's channel."""
+    return TelegramApi(target, environ) if target.telegram else SlackApi(target, environ)
+
+
+async def post(
+    target: Target, message: Message, environ: Mapping[str, str], question: Answerable | str | None = None
+) -> Answer:
+    """Post a message on a target's channel: one attempt, which never raises for what the channel does."""
+    try:
+        return await api_of(target, environ).post(message, question)
+    except RemitError as error:
+        return Answer(ok=False, words=error.message)
+    except (OSError, ValueError) as error:  # a timeout is an OSError
+        return Answer(ok=False, words=line(str(error)) or type(error).__name__)
 
 
 class Channels:
@@ -38,22 +56,18 @@ class Channels:
 
     async def send(self, target: Target, message: Message) -> Answer:
         """Send a message; one about a question has buttons if it can be shown whole."""
-        try:
-            return await SlackApi(target, self._environ).post(message, await self._question(target, message))
-        except RemitError as error:
-            return Answer(ok=False, words=error.message)
-        except (OSError, TimeoutError, ValueError) as error:
-            return Answer(ok=False, words=line(str(error)) or type(error).__name__)
+        return await post(target, message, self._environ, await self._question(target, message))
+
+    def presses(self, targets: Sequence[Target]) -> Presses:
+        """What people press in the chats of one bot, which these targets share."""
+        return Presses(self._journal, self._service, targets, self._environ)
 
     async def settle(self, target: Target, received: AnswerReceived) -> AnswerSettled:
         """Decide as an answer says, and tell the person what it did. A failure to tell them is logged alone."""
         settled, closed = await self._answers.decide(received)
-        api = SlackApi(target, self._environ)
+        body = await self._journal.blob(received.body) or b""
         try:
-            if closed:
-                await api.settle(received.message, settled.text)
-            else:
-                await api.whisper(received.message, received.account.rpartition("/")[2], settled.text)
+            await api_of(target, self._environ).tell(received, body, settled.text, closed=closed)
         except (OSError, TimeoutError, ValueError, RemitError) as error:
             _log.warning("%s was not told what an answer did: %s", target.name, line(str(error)))
         return settled
@@ -65,9 +79,8 @@ class Channels:
             record = await self._service.confirmations.answers(update.confirmation)
             last = record.decisions[-1] if record.decisions else None
             by = f" by {last.by}" if last is not None and last.by else ""
-            await SlackApi(target, self._environ).settle(
-                update.message, f"{view.tool or 'The question'}: {view.state}{by}."
-            )
+            words = f"{view.tool or 'The question'}: {view.state}{by}."
+            await api_of(target, self._environ).settle(update.message, words)
         except (OSError, TimeoutError, ValueError, RemitError) as error:
             return line(str(error)) or type(error).__name__
         return "updated"

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from remit.journal.journal import Journal
     from remit.parts.notify.sender import Answer, Sender
     from remit.parts.notify.target import Target
+    from remit.parts.notify.telegram import Presses
 
 
 KIND: Final = "notification"
@@ -70,18 +71,20 @@ async def add_target(journal: Journal, target: str) -> None:
 class Follower:
     """A pass over the stream of a target; it lasts until the process stops."""
 
-    def __init__(self, journal: Journal, target: Target, lease: Lease) -> None:
+    def __init__(self, journal: Journal, target: Target, lease: Lease, presses: Presses | None = None) -> None:
         self.lease = HeldLease(journal, lease.head)
         self._began = lease.head.created_at
         self._journal = journal
         self._target = target
+        self._presses = presses
         self._fold = f"notify-{target.name}"
         self._kept = self._position = 0
         self._halted = asyncio.Event()
 
     async def run(self) -> Ended:
         """Follow until halted; a lost lease cancels this."""
-        await first(self._follow(), self._halted.wait())
+        listening = [self._presses.run()] if self._presses is not None else []
+        await first(self._follow(), self._halted.wait(), *listening)
         await self.give_up()
         return Ended(how="parked")
 
@@ -129,7 +132,7 @@ class Follower:
             return False
 
     async def _queued(self, event: Event) -> bool:
-        if self._target.slack and event.kind == ConfirmationDecided.KIND:
+        if self._target.answerable and event.kind == ConfirmationDecided.KIND:
             await self._update(event)
         name = event_of(event)
         if name not in self._target.events or (name in {"failed", "expired"} and event.at < self._began):

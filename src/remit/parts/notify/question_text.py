@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from remit.record.views import ConfirmationView
 
 LONGEST: Final = 2_800
-"""Characters of a question that is shown whole: Slack cuts a text at 3,000."""
+"""Characters of a question that is shown whole, in units of UTF-16: Slack cuts at 3,000, Telegram refuses 4,097."""
 
 
 class Answerable(NamedTuple):
@@ -55,7 +55,7 @@ def answerable(view: ConfirmationView, *, erasable: bool, channel_counts: bool) 
         "it has arguments from untrusted text": bool(view.untrusted),
         "it was edited, and the difference is in the console": bool(view.edited_from),
         "the tool puts defaults in for what is left out": bool(view.tool) and view.defaults != {},
-        "it is longer than a message shows": len(text) > LONGEST,
+        "it is longer than a message shows": len(text.encode("utf-16-le", "surrogatepass")) > 2 * LONGEST,
         "it is answered already": view.state != "pending",
     }
     reason = next((reason for reason, holds in reasons.items() if holds), "")

@@ -16,7 +16,7 @@ import shlex
 import smtplib
 import socket
 import ssl
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from email.message import EmailMessage
 from email.utils import format_datetime
@@ -193,10 +193,15 @@ AT_ONCE: Final = 8
 """Messages on their way at once."""
 
 
+Post = Callable[["Target", Message, Mapping[str, str]], Awaitable[Answer]]
+"""Posts a message on a channel where people answer."""
+
+
 class Sender:
     """Sends messages; each is one attempt, and never raises for what a target does."""
 
-    def __init__(self, environ: Mapping[str, str], folder: str, clock: Clock) -> None:
+    def __init__(self, environ: Mapping[str, str], folder: str, clock: Clock, post: Post | None = None) -> None:
+        self._post = post
         self._environ = environ
         self._folder = folder
         self._clock = clock
@@ -221,12 +226,14 @@ class Sender:
         if target.email:
             moment = dt.datetime.fromtimestamp(now // SECOND, dt.UTC)
             return await mail(target, message, self._environ, moment, self._threads)
+        if target.answerable and self._post is not None:
+            return await self._post(target, message, self._environ)
         return await run(target, message, self._environ, self._folder)
 
 
 def _secrets(target: Target, environ: Mapping[str, str]) -> list[str]:
     """Return what may be secret of a target, longest first: a server can send back what it was sent."""
-    texts = [target.url, target.secret, target.password, *target.headers.values(), *target.env.values()]
+    texts = [target.url, target.secret, target.password, target.token, *target.headers.values(), *target.env.values()]
     secrets_found = set[str]()
     for text in texts:
         with suppress(SettingsError):

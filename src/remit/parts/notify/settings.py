@@ -10,7 +10,21 @@ from remit.settings.section import About, Section, Tables
 _VARIABLE: Final = re.compile(r"(?<!\$)\$\{([A-Za-z_]\w*)")
 _FIELDS: Final[Mapping[str, Callable[[Any], Any]]] = {
     **dict.fromkeys(
-        ("name", "on", "recipes", "labels", "tools", "levels", "after", "details", "format", "email", "from", "slack"),
+        (
+            "name",
+            "on",
+            "recipes",
+            "labels",
+            "tools",
+            "levels",
+            "after",
+            "details",
+            "format",
+            "email",
+            "from",
+            "slack",
+            "telegram",
+        ),
         plain,
     ),
     **dict.fromkeys(("env", "headers"), names),
@@ -34,12 +48,17 @@ def _claims(value: Tables) -> Iterator[str]:
         if isinstance(program, list | tuple):
             yield f"run, to tell {name} of questions and jobs: {shlex.join(map(str, program))}"
         else:
-            url = address(str(table.get("url"))) if "slack" not in table else f"Slack's channel {table['slack']}"
-            where = ", ".join(map(str, email)) if isinstance(email, list | tuple) else url
+            where = ", ".join(map(str, email)) if isinstance(email, list | tuple) else _place(table)
             yield f"tell {name} of questions and jobs at {where}"
         secrets = sorted(set(_VARIABLE.findall(str(table))))
         if secrets:
             yield f"give {name} {', '.join(f'${secret}' for secret in secrets)} of your environment"
+
+
+def _place(table: Mapping[str, Any]) -> str:
+    if "slack" in table:
+        return f"Slack's channel {table['slack']}"
+    return f"Telegram's chat {table['telegram']}" if "telegram" in table else address(str(table.get("url")))
 
 
 class NotifySettings(Section, frozen=True):

@@ -16,7 +16,6 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qs
 
-import aiohttp
 import msgspec
 
 from remit.api.route import bytes_of
@@ -25,8 +24,9 @@ from remit.codes import Code
 from remit.http.problem import Problem, unauthenticated
 from remit.http.router import REQUEST
 from remit.parts.notify.answers import Press, keep_press
+from remit.parts.notify.method import ask
 from remit.parts.notify.question_text import Answerable, Mark
-from remit.parts.notify.sender import SILENCE_S, Answer
+from remit.parts.notify.sender import Answer
 from remit.redact import line
 from remit.settings.expansion import expand, sendable
 
@@ -34,10 +34,12 @@ if TYPE_CHECKING:
     from starlette.types import Receive, Send
 
     from remit.journal.journal import Journal
+    from remit.parts.notify.kinds import AnswerReceived
     from remit.parts.notify.sender import Message
     from remit.parts.notify.target import Target
 
 CHANNEL: Final = "slack"
+_API: Final = "https://slack.com/api"
 PATH: Final = "/channels/slack"
 AGE_S: Final = 300
 """Seconds that a request may be old."""
@@ -59,16 +61,8 @@ class SlackApi:
         """Call a method; its answer. Raises SettingsError, OSError, TimeoutError or ValueError."""
         who = f"notify {self._target.name}"
         token = sendable(expand(self._target.token, self._environ, who), f"{who}: its token")
-        headers = {"authorization": f"Bearer {token}", "content-type": "application/json; charset=utf-8"}
-        url, timeout = f"{self._target.api.rstrip('/')}/{method}", aiohttp.ClientTimeout(total=SILENCE_S)
-        async with aiohttp.ClientSession(timeout=timeout, cookie_jar=aiohttp.DummyCookieJar()) as client:
-            try:
-                async with client.post(
-                    url, data=msgspec.json.encode(body), headers=headers, allow_redirects=False
-                ) as response:
-                    data, status = await response.content.read(_BODY), response.status
-            except aiohttp.ClientError as error:
-                raise OSError(str(error) or type(error).__name__) from error
+        url = f"{(self._target.api or _API).rstrip('/')}/{method}"
+        status, data = await ask(url, body, secret=token, headers={"authorization": f"Bearer {token}"})
         answer = msgspec.json.decode(data) if status == 200 else {"error": f"HTTP {status}"}  # noqa: PLR2004 - OK
         return answer if isinstance(answer, dict) else {"error": "the answer is not an object"}
 
@@ -86,9 +80,13 @@ class SlackApi:
         channel, _, ts = place.partition("/")
         await self.ask("chat.update", {"channel": channel, "ts": ts, "text": text, "blocks": [_plain(text)]})
 
-    async def whisper(self, place: str, user: str, text: str) -> None:
-        """Say something that one person alone sees."""
-        await self.ask("chat.postEphemeral", {"channel": place.partition("/")[0], "user": user, "text": text})
+    async def tell(self, received: AnswerReceived, _body: bytes, text: str, *, closed: bool) -> None:
+        """Tell all what a press did that closed the question; of another one, who pressed alone."""
+        if closed:
+            await self.settle(received.message, text)
+            return
+        channel, user = received.message.partition("/")[0], received.account.rpartition("/")[2]
+        await self.ask("chat.postEphemeral", {"channel": channel, "user": user, "text": text})
 
 
 def blocks_of(message: Message, question: Answerable | str | None) -> list[dict[str, Any]]:

@@ -29,18 +29,20 @@ OPEN: Final[tuple[EventName, ...]] = ("question", "stuck", "uncertain")
 """The events that someone can settle, so that telling them later makes sense."""
 _NAME: Final = re.compile("[a-z0-9][a-z0-9_-]{0,63}")
 _SLACK: Final = re.compile(r"[CGD][A-Z0-9]{1,20}")
+_TELEGRAM: Final = re.compile(r"-?[0-9]{1,16}", re.ASCII)
 _ADDRESS: Final = re.compile(r"[^\s@<>,;:\"\\]+@[^\s@<>,;:\"\\]+", re.ASCII)
 _WAYS: Final[Mapping[str, tuple[str, ...]]] = {
     "url": ("format", "secret", "headers"),
     "email": ("from", "smtp", "user", "password"),
     "command": ("env",),
     "slack": ("token", "secret", "api"),
+    "telegram": ("token", "api"),
 }
 """The key that chooses each way, and those that belong to it alone."""
 
 
 class Target(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename={"sender": "from"}):
-    """One `[[notify]]` table; exactly one of `url`, `email`, `command` and `slack` is given."""
+    """One `[[notify]]` table; exactly one of `url`, `email`, `command`, `slack` and `telegram` is given."""
 
     name: str
     """Lower-case letters, digits, `_` and `-`: stands in the record and in commands."""
@@ -79,9 +81,11 @@ class Target(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     slack: str = ""
     """The identifier of a channel in which a Slack app posts, with buttons to answer."""
     token: str = ""
-    """The app's token (`xoxb-…`); `${NAME}` as in `url`. `secret` is its signing secret."""
-    api: str = "https://slack.com/api"
-    """The URL of Slack's methods."""
+    """The token of the app (`xoxb-…`) or bot; `${NAME}` as in `url`. `secret` is the app's signing secret."""
+    api: str = ""
+    """The URL of the channel's methods; empty: Slack's or Telegram's own."""
+    telegram: str = ""
+    """The number of a chat in which a Telegram bot posts, with buttons to answer."""
     command: tuple[str, ...] = ()
     """A program and its arguments; it gets the message as JSON on stdin."""
     env: dict[str, str] = {}
@@ -111,7 +115,19 @@ class Target(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             return address(self.url)
         if self.slack:
             return f"Slack channel {self.slack}"
+        if self.telegram:
+            return f"Telegram chat {self.telegram}"
         return f"mail to {', '.join(self.email)}" if self.email else f"command {program(self.command[0])}"
+
+    @property
+    def answerable(self) -> bool:
+        """Whether people can answer where they are told."""
+        return bool(self.slack or self.telegram)
+
+    @property
+    def bot(self) -> tuple[str, str]:
+        """Return what tells its Telegram bot from others."""
+        return self.api, self.token
 
     @property
     def _of_calls(self) -> bool:
@@ -168,7 +184,9 @@ def _misnamed(target: Target, _table: Mapping[str, Any]) -> _Problem:
 def _ways(target: Target, table: Mapping[str, Any]) -> _Problem:
     ways = [way for way in _WAYS if getattr(target, way)]
     if len(ways) != 1:
-        ways_text = f"{' and '.join(ways)} are given" if ways else "none of url, email, command and slack is given"
+        ways_text = (
+            f"{' and '.join(ways)} are given" if ways else "none of url, email, command, slack and telegram is given"
+        )
         return ways_text, "Give one; a second way is a second target."
     own = _WAYS[ways[0]]
     others = [key for way, keys in _WAYS.items() if way != ways[0] for key in (way, *keys)]
@@ -218,10 +236,20 @@ def _slack(target: Target, _table: Mapping[str, Any]) -> _Problem:
         return "slack must be the identifier of a channel, such as C0123ABC", "Copy it from the channel's details."
     if not target.token or not target.secret:
         return "slack needs token and secret", "Add the app's token and its signing secret, as ${NAME}."
-    return url_problem(target.api)
+    return url_problem(target.api) if target.api else None
 
 
-_CHECKS: Final = (_misnamed, _ways, _conditions, _webhook, _mail, _program, _slack)
+def _telegram(target: Target, _table: Mapping[str, Any]) -> _Problem:
+    if not target.telegram:
+        return None
+    if not _TELEGRAM.fullmatch(target.telegram):
+        return "telegram must be the number of a chat, such as -1001234567890", "Write it as a text, in quotes."
+    if not target.token:
+        return "telegram needs token", "Add the bot's token, as ${NAME}."
+    return url_problem(target.api) if target.api else None
+
+
+_CHECKS: Final = (_misnamed, _ways, _conditions, _webhook, _mail, _program, _slack, _telegram)
 
 
 class MailServer(msgspec.Struct, frozen=True, kw_only=True):

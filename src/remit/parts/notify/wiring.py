@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from remit.http.guard import Guard
     from remit.http.router import Mount
     from remit.parts.notify.channels import Channels
+    from remit.parts.notify.sender import Answer, Message
+    from remit.parts.notify.target import Target
     from remit.service.noun_means import NounOpening
     from remit.service.parts import Parts
     from remit.wiring.runtime import Runtime
@@ -64,7 +66,7 @@ def open_notifier(runtime: Runtime) -> Notifier | None:
     targets = read_targets(runtime.settings)
     if not targets:
         return None
-    channels = _channels(runtime) if any(target.slack for target in targets) else None
+    channels = _channels(runtime) if any(target.answerable for target in targets) else None
     work = NotificationWork(runtime.journal, targets, _sender(runtime), _console(runtime), channels)
     return Notifier(work, runtime.engine_for(work, concurrency=len(targets) + AT_ONCE))
 
@@ -129,7 +131,13 @@ async def check_targets(look: Look) -> list[Check]:
 
 
 def _sender(parts: Parts) -> Sender:
-    return Sender(os.environ, str(parts.settings.folder), parts.journal.clock)
+    return Sender(os.environ, str(parts.settings.folder), parts.journal.clock, _post)
+
+
+async def _post(target: Target, message: Message, environ: Mapping[str, str]) -> Answer:
+    from remit.parts.notify.channels import post  # noqa: PLC0415 - few targets can be answered
+
+    return await post(target, message, environ)
 
 
 def _console(parts: Parts) -> str:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from remit.parts.notify.channels import Channels
     from remit.parts.notify.sender import Answer, Message, Sender
     from remit.parts.notify.target import Target
+    from remit.parts.notify.telegram import Presses
 
 
 class NotificationWork:
@@ -82,9 +83,14 @@ class NotificationWork:
     def take(self, lease: Lease, keeper: str) -> Execution:  # noqa: ARG002 - the port's
         target = self._targets[lease.head.route]
         if lease.head.stream == stream_of(target.name):
-            return Follower(self._journal, target, lease)
+            return Follower(self._journal, target, lease, self._presses(target))
         kind = Settlement if is_answer(lease.head.stream) else Delivery
         return kind(self._journal, target, self._sender, lease, self._console, self._channels)
+
+    def _presses(self, target: Target) -> Presses | None:
+        """What people press, if this target is the first with its bot: it is asked for once."""
+        same = [other for other in self._targets.values() if other.telegram and other.bot == target.bot]
+        return self._channels.presses(same) if self._channels is not None and same[:1] == [target] else None
 
 
 _log: Final = logging.getLogger("remit.notify")
@@ -168,7 +174,7 @@ class Delivery:
         return Ended(how="parked")
 
     async def _sent(self, message: Message) -> Answer:
-        if self._target.slack and self._channels is not None:
+        if self._target.answerable and self._channels is not None:
             return await self._channels.send(self._target, message)
         return await self._sender.send(self._target, message)
 
