@@ -45,7 +45,7 @@ class Press(NamedTuple):
     body: bytes
     """All that it sent."""
     id: str = ""
-    """What the channel calls the press, if it sends one again in other words; empty: the digest of `body`."""
+    """The name that the channel gives the press, if it sends one again in other words; empty: the digest of `body`."""
 
 
 def is_answer(stream: str) -> bool:

@@ -59,7 +59,7 @@ class Channels:
         return await post(target, message, self._environ, await self._question(target, message))
 
     def presses(self, targets: Sequence[Target]) -> Presses:
-        """What people press in the chats of one bot, which these targets share."""
+        """Return what people press in the chats of one bot, which these targets share."""
         return Presses(self._journal, self._service, targets, self._environ)
 
     async def settle(self, target: Target, received: AnswerReceived) -> AnswerSettled:

@@ -18,6 +18,7 @@ _FIELDS: Final[Mapping[str, Callable[[Any], Any]]] = {
             "tools",
             "levels",
             "after",
+            "quiet",
             "details",
             "format",
             "email",

@@ -11,8 +11,9 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from remit.errors import SettingsError
+from remit.errors import PolicyError, SettingsError
 from remit.jobs.plans.problem import EXPECTED, parse_duration
+from remit.parts.notify.quiet import window_of
 from remit.parts.notify.settings import NotifySettings
 from remit.settings.parts import settings_of
 from remit.settings.pictures import address, program
@@ -58,6 +59,8 @@ class Target(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Levels of that tool."""
     after: str = ""
     """The time to wait before telling, such as `30m`: not told if it is settled by then."""
+    quiet: dict[str, Any] = {}
+    """Hours in which messages wait, as a window of policy (`hours`, `days`, `zone`, `since`, `until`)."""
     details: bool = True
     """Whether the message shows arguments, the question's text and reasons; otherwise it only says what to look at."""
     url: str = ""
@@ -121,7 +124,7 @@ class Target(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     @property
     def answerable(self) -> bool:
-        """Whether people can answer where they are told."""
+        """Return whether people can answer where they are told."""
         return bool(self.slack or self.telegram)
 
     @property
@@ -207,6 +210,14 @@ def _conditions(target: Target, _table: Mapping[str, Any]) -> _Problem:
     return None
 
 
+def _quiet(target: Target, _table: Mapping[str, Any]) -> _Problem:
+    try:
+        window_of(target.quiet)
+    except PolicyError as error:
+        return error.message, error.remedy or 'Write, for example, quiet = { hours = "22:00-07:00" }.'
+    return None
+
+
 def _webhook(target: Target, _table: Mapping[str, Any]) -> _Problem:
     return url_problem(target.url) if target.url and "${" not in target.url else None
 
@@ -249,7 +260,7 @@ def _telegram(target: Target, _table: Mapping[str, Any]) -> _Problem:
     return url_problem(target.api) if target.api else None
 
 
-_CHECKS: Final = (_misnamed, _ways, _conditions, _webhook, _mail, _program, _slack, _telegram)
+_CHECKS: Final = (_misnamed, _ways, _conditions, _quiet, _webhook, _mail, _program, _slack, _telegram)
 
 
 class MailServer(msgspec.Struct, frozen=True, kw_only=True):

@@ -142,7 +142,7 @@ class TelegramApi:
 
 
 class Presses:
-    """What people press in the chats of one bot."""
+    """Reads what people press in the chats of one bot."""
 
     def __init__(
         self, journal: Journal, service: Service, targets: Sequence[Target], environ: Mapping[str, str]

@@ -23,6 +23,7 @@ from remit.parts.notify.kinds import (
 )
 from remit.parts.notify.notifications import KIND, Follower, stream_of
 from remit.parts.notify.occasion import read_occasion
+from remit.parts.notify.quiet import quiet_until
 from remit.parts.notify.sender import message_of
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ class NotificationWork:
         return kind(self._journal, target, self._sender, lease, self._console, self._channels)
 
     def _presses(self, target: Target) -> Presses | None:
-        """What people press, if this target is the first with its bot: it is asked for once."""
+        """Return what people press, if this target is the first with its bot: it is asked for once."""
         same = [other for other in self._targets.values() if other.telegram and other.bot == target.bot]
         return self._channels.presses(same) if self._channels is not None and same[:1] == [target] else None
 
@@ -157,6 +158,12 @@ class Delivery:
         occasion = await read_occasion(self._journal, queued.source, queued.seq)
         if occasion is None or not occasion.open:
             return await self._close(NotificationDropped(reason="it was settled before"), "dropped")
+        expires_at = occasion.expires_at if occasion.event == "question" else None
+        now = self._journal.clock.now()
+        until = quiet_until(self._target.quiet, now, level=occasion.level, expires_at=expires_at)
+        if until is not None:
+            await self.lease.release(patch=HeadPatch(state="waiting", due_at=until))
+            return Ended(how="parked")
         message = message_of(queued.notification, occasion, details=self._target.details, console=self._console)
         answer = await self._sent(message)
         attempt = len(failures) + 1
