@@ -16,7 +16,7 @@ from remit.journal.kinds import JobFailed, decode
 from remit.journal.kinds.payload import ErrorInfo
 from remit.journal.leases import HeldLease, LeaseTerms
 from remit.journal.scan import every_head
-from remit.parts.schedules.kinds import ScheduleFired, Turn
+from remit.parts.schedules.kinds import Occurrence, ScheduleFired
 from remit.parts.schedules.schedule import Schedule
 from remit.parts.schedules.state import DAY_KIND, KIND
 from remit.parts.schedules.wiring import schedules_of
@@ -61,7 +61,7 @@ class Clockwork:
         given |= {} if "cron" in given or "every" in given else {"cron": "0 * * * *"}
         return (await self.schedules.add(Schedule(**given))).spec
 
-    async def turn(self) -> int:
+    async def occurrence(self) -> int:
         """Do what is due now, once for each schedule; how many were due."""
         now = self.clock.now()
         leases = await self.journal.claim(self._terms.claim(now, limit=1_000, routes=self.work.routes))
@@ -71,7 +71,7 @@ class Clockwork:
 
     async def all_due(self) -> None:
         """Do what is due until nothing is."""
-        while await self.turn():
+        while await self.occurrence():
             pass
 
     async def run_for(self, seconds: float) -> None:
@@ -80,7 +80,7 @@ class Clockwork:
         await self.all_due()
         while (due := await self.journal.next_due(KIND, self.work.routes)) is not None and due <= until:
             self.clock.advance(max(0, due - self.clock.now()) / SECOND)
-            await self.turn()
+            await self.occurrence()
         self.clock.advance((until - self.clock.now()) / SECOND)
 
     async def events(self) -> list[Event]:
@@ -89,21 +89,22 @@ class Clockwork:
         streams = sorted(head.stream for head in heads)
         return [event for stream in streams for event in await self.journal.left(stream)]
 
-    async def turns(self) -> list[Turn]:
+    async def occurrences(self) -> list[Occurrence]:
         """The same, decoded."""
         found = [decode(event.kind, event.data) for event in await self.events()]
-        return [turn for turn in found if isinstance(turn, Turn)]
+        return [occurrence for occurrence in found if isinstance(occurrence, Occurrence)]
 
     async def told(self) -> list[str]:
         """The same in words: what, and the hour and minute of its time."""
         return [
-            f"{turn.KIND.removeprefix('schedule_')} {hour_of(turn.at):02}" + f" after {turn.missed}" * bool(turn.missed)
-            for turn in await self.turns()
+            f"{occurrence.KIND.removeprefix('schedule_')} {hour_of(occurrence.at):02}"
+            + f" after {occurrence.missed}" * bool(occurrence.missed)
+            for occurrence in await self.occurrences()
         ]
 
     async def fired(self) -> list[ScheduleFired]:
         """The firings."""
-        return [turn for turn in await self.turns() if isinstance(turn, ScheduleFired)]
+        return [occurrence for occurrence in await self.occurrences() if isinstance(occurrence, ScheduleFired)]
 
     async def run(self, job: str) -> None:
         """Have a worker run a job to its end."""

@@ -56,7 +56,7 @@ async def test_a_changed_file_is_a_new_revision_and_its_times_go_on() -> None:
         await deploy(work, table(priority=3))
         await work.all_due()
         assert await work.told() == ["fired 01", "fired 02"]
-        assert [turn.revision for turn in await work.turns()] == [1, 2]
+        assert [occurrence.revision for occurrence in await work.occurrences()] == [1, 2]
 
 
 async def test_other_times_begin_when_they_are_deployed() -> None:

@@ -28,7 +28,7 @@ from remit.parts.schedules.kinds import ScheduleFired, ScheduleSkipped
 from remit.parts.schedules.schedule import Schedule
 from remit.parts.schedules.state import DAY_KIND
 from remit.parts.schedules.wiring import schedules_of
-from remit.parts.schedules.work import Turning
+from remit.parts.schedules.work import OccurrenceLog
 from remit.service.jobs import Jobs
 from remit.settings import load
 from tests.journal.postgres.server import PostgresServer
@@ -71,7 +71,7 @@ def worker(url: str, folder: str, seed: int) -> None:
     if seed:
         chance = random.Random(seed)
         Jobs.start_named = deadly(Jobs.start_named, chance)  # type: ignore[method-assign]
-        Turning.fired = deadly(Turning.fired, chance)  # type: ignore[method-assign]
+        OccurrenceLog.fired = deadly(OccurrenceLog.fired, chance)  # type: ignore[method-assign]
 
     async def main() -> None:
         async with opened(url, folder) as remit:
@@ -165,15 +165,15 @@ async def check(journal: Journal, count: int, deaths: int) -> None:
     async for head in every_head(journal, HeadQuery(kind=DAY_KIND)):
         await journal.verify(head.stream)
         for event in await journal.left(head.stream):
-            turn = decode(event.kind, event.data)
-            missed += isinstance(turn, ScheduleSkipped)
-            if isinstance(turn, ScheduleFired):
-                fired.append((head.stream.split("/")[1], turn))
+            occurrence = decode(event.kind, event.data)
+            missed += isinstance(occurrence, ScheduleSkipped)
+            if isinstance(occurrence, ScheduleFired):
+                fired.append((head.stream.split("/")[1], occurrence))
     for name in {schedule for schedule, _ in fired}:
-        times = sorted(turn.at for schedule, turn in fired if schedule == name)
+        times = sorted(occurrence.at for schedule, occurrence in fired if schedule == name)
         assert times == list(range(times[0], times[-1] + 1, SECOND)), f"{name}: a time is missing, or came twice"
     jobs = [head.stream.partition("/")[2] async for head in every_head(journal, HeadQuery(kind="job"))]
-    assert Counter(jobs) == Counter(turn.job for _, turn in fired)
+    assert Counter(jobs) == Counter(occurrence.job for _, occurrence in fired)
     assert len({schedule for schedule, _ in fired}) == count
     assert missed == 0
     print(f"{len(fired)} firings, {len(jobs)} jobs, {deaths} deaths")  # noqa: T201 - for `pytest -s`

@@ -198,7 +198,9 @@ async def test_where_there_is_no_room_it_waits_on_record(flags: dict[str, Any], 
         await work.add(overlap="allow")
         await work.run_for(HOUR)
         assert [
-            (turn.code, turn.next == turn.at) for turn in await work.turns() if isinstance(turn, ScheduleWaited)
+            (occurrence.code, occurrence.next == occurrence.at)
+            for occurrence in await work.occurrences()
+            if isinstance(occurrence, ScheduleWaited)
         ] == [(code, True)]
         assert (await work.schedules.view("hourly")).state == "waits"
         await work.end(other)
@@ -216,7 +218,9 @@ async def test_a_job_that_cannot_be_made_is_a_failure_on_record() -> None:
         await work.add(input={"text": "x"}, pause_on_failure=1)
         work.remit.runtime.programs.recipes.add(another)
         await work.run_for(2 * HOUR)
-        assert [turn.code for turn in await work.turns() if isinstance(turn, ScheduleSkipped)] == ["INVALID_INPUT"]
+        assert [
+            occurrence.code for occurrence in await work.occurrences() if isinstance(occurrence, ScheduleSkipped)
+        ] == ["INVALID_INPUT"]
         assert (await work.schedules.view("hourly")).state == "paused"
 
 

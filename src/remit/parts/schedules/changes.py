@@ -16,7 +16,7 @@ from remit.journal.scan import every_head
 from remit.nearest import did_you_mean
 from remit.parts.schedules import kinds as k
 from remit.parts.schedules.state import KIND, State, read_state, stream_of
-from remit.parts.schedules.work import Turning
+from remit.parts.schedules.work import OccurrenceLog
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -106,12 +106,12 @@ class Changes:
         held = await self._hold(name)
         await held.release(k.ScheduleRemoved(by=by or self._principal), following=None, state="removed")
 
-    async def ask_run(self, name: str, asked: k.ScheduleRunAsked) -> Turning:
+    async def ask_run(self, name: str, asked: k.ScheduleRunAsked) -> OccurrenceLog:
         """Record that someone wants jobs; return what files them. Raise NotFoundError."""
         await self.state(name)
         held = await self._hold(name)
         await held.release(asked)
-        return held.turning
+        return held.log
 
     async def sync(self, declared: Mapping[str, Declared], file: str, recipes: Collection[str]) -> None:
         """Let what files declare hold, and pause what the same files do not have any more."""
@@ -178,15 +178,15 @@ class Held:
             raise NotFoundError(f"{lease.head.stream} has no schedule", code=Code.SCHEDULE_NOT_FOUND)
         self._spec, self._made = state.record.spec, state.record.change
         self.revision = self._made.revision
-        self.turning = Turning(journal, self._lease, state, self._spec)
+        self.log = OccurrenceLog(journal, self._lease, state, self._spec)
         self._left: k.ScheduleFired | None = None
         """The firing that a process died over before it was recorded."""
 
     async def look(self) -> None:
         """See whether a process died between starting a job and recording it."""
         at = self._state.next
-        if at is not None and await self._journal.head(job_stream(job := self.turning.job(at))) is not None:
-            self._left = self.turning.firing(at, job)
+        if at is not None and await self._journal.head(job_stream(job := self.log.job(at))) is not None:
+            self._left = self.log.firing(at, job)
 
     def is_this(self, declared: Declared) -> bool:
         """Return whether it is what a file declares, or a person wants."""
@@ -199,8 +199,8 @@ class Held:
 
     def first_after(self, now: int, schedule: Schedule | None = None) -> int | None:
         """Return the first time after now, and after every time that something came of."""
-        turn = self._left or self._state.turn
-        return (schedule or self._spec).times.after(max(now, turn.at if turn is not None else 0))
+        occurrence = self._left or self._state.occurrence
+        return (schedule or self._spec).times.after(max(now, occurrence.at if occurrence is not None else 0))
 
     def following(self, schedule: Schedule, now: int) -> int | None:
         """Return the next time of what it becomes: the same where only something else than its times changes."""
@@ -218,7 +218,7 @@ class Held:
     ) -> None:
         """Give the lease up with these changes; `following` is the time that comes next by them."""
         spec = schedule or self._spec
-        began, beside = self.turning.drafts(self._left) if self._left is not None else ((), ())
+        began, beside = self.log.drafts(self._left) if self._left is not None else ((), ())
         pauses = self._state.record.pause is not None and not any(
             isinstance(change, k.ScheduleResumed) for change in changes
         )

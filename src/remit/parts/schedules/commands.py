@@ -121,8 +121,8 @@ def _print(state: State, rows: list[ScheduleView]) -> None:
 
 
 def _last(row: ScheduleView) -> str:
-    turn = next(iter(row.last), None)
-    return "" if turn is None else f"{turn.what} {turn.job or turn.why}"
+    occurrence = next(iter(row.last), None)
+    return "" if occurrence is None else f"{occurrence.what} {occurrence.job or occurrence.why}"
 
 
 @command.command("show")
@@ -156,8 +156,14 @@ def _print_whole(state: State, row: ScheduleView) -> None:
         ],
     )
     cells = [
-        (_local(turn.at, row.zone), turn.what, turn.job or turn.why, str(turn.missed or ""), turn.reason)
-        for turn in row.last
+        (
+            _local(occurrence.at, row.zone),
+            occurrence.what,
+            occurrence.job or occurrence.why,
+            str(occurrence.missed or ""),
+            occurrence.reason,
+        )
+        for occurrence in row.last
     ]
     table(state.output.out, ("TIME", "WHAT", "JOB, OR WHY", "MISSED", Column("REASON", whole=False)), cells, indent=2)
 

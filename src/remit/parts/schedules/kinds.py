@@ -96,7 +96,7 @@ class ScheduleRunAsked(Payload, frozen=True, kw_only=True):
         return f"by {self.by}: {self.times} times from {isoformat(self.start)}"
 
 
-class Turn(Payload, frozen=True, kw_only=True):
+class Occurrence(Payload, frozen=True, kw_only=True):
     """The outcome of a time, and where the schedule stands after it."""
 
     at: int
@@ -114,7 +114,7 @@ class Turn(Payload, frozen=True, kw_only=True):
     """The number of times just before it that passed without a job, since they were noticed too late; at most 999."""
 
 
-class ScheduleFired(Turn, frozen=True, kw_only=True):
+class ScheduleFired(Occurrence, frozen=True, kw_only=True):
     """Ours: the job of a time is started."""
 
     KIND: ClassVar[str] = "schedule_fired"
@@ -124,7 +124,7 @@ class ScheduleFired(Turn, frozen=True, kw_only=True):
         return f"{isoformat(self.at)} {self.job}"
 
 
-class ScheduleSkipped(Turn, frozen=True, kw_only=True):
+class ScheduleSkipped(Occurrence, frozen=True, kw_only=True):
     """Ours: a time passed without a job."""
 
     KIND: ClassVar[str] = "schedule_skipped"
@@ -138,7 +138,7 @@ class ScheduleSkipped(Turn, frozen=True, kw_only=True):
         return f"{isoformat(self.at)} {self.why} {self.code} {self.reason}".rstrip()
 
 
-class ScheduleWaited(Turn, frozen=True, kw_only=True):
+class ScheduleWaited(Occurrence, frozen=True, kw_only=True):
     """Ours: a time has come, and its job has to wait; `next` is still that time."""
 
     KIND: ClassVar[str] = "schedule_waited"

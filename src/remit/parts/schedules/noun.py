@@ -15,7 +15,7 @@ from remit.journal.kinds import decode
 from remit.journal.scan import every_head
 from remit.operation import Body, By, Source, operation
 from remit.parts.schedules.changes import Changes, Declared, require_free
-from remit.parts.schedules.kinds import ScheduleFired, ScheduleRunAsked, ScheduleSkipped, ScheduleWaited, Turn
+from remit.parts.schedules.kinds import Occurrence, ScheduleFired, ScheduleRunAsked, ScheduleSkipped, ScheduleWaited
 from remit.parts.schedules.schedule import Schedule
 from remit.parts.schedules.state import DAY_KIND, State, day_of, read_state, stream_of
 from remit.service.admission import NO_ROOM
@@ -34,7 +34,7 @@ _MADE: Final = (Code.SCHEDULE_INVALID, Code.SCHEDULE_EXISTS, Code.UNKNOWN_RECIPE
 _EXAMPLE: Final = {"name": "nightly", "recipe": "agent", "every": "1d", "input": {"task": "Sort the mail."}}
 
 
-class TurnRow(msgspec.Struct, frozen=True, kw_only=True):
+class OccurrenceRow(msgspec.Struct, frozen=True, kw_only=True):
     """The outcome of a time."""
 
     at: int
@@ -73,7 +73,7 @@ class ScheduleView(msgspec.Struct, frozen=True, kw_only=True):
     failures: int
     """The number of its jobs that failed in a row, when it was last looked at."""
     spec: Schedule
-    last: tuple[TurnRow, ...]
+    last: tuple[OccurrenceRow, ...]
     """The outcomes of its newest times, newest first."""
 
 
@@ -222,15 +222,13 @@ class Schedules:
         asked = await self._asked(schedule, now if since is None else since, now if until is None else until)
         name = by or self._principal
         at = asked.times or (now,)
-        turning = await self.changes.ask_run(
+        log = await self.changes.ask_run(
             schedule, ScheduleRunAsked(by=name, start=at[0], end=at[-1] + 1, times=len(at))
         )
         jobs, there = list[str](), asked.there
         for time in at if since is None or asked.times else ():
             try:
-                jobs.append(
-                    await self._jobs.start_named(asked.spec.recipe, asked.spec.input, turning.options(time, name))
-                )
+                jobs.append(await self._jobs.start_named(asked.spec.recipe, asked.spec.input, log.options(time, name)))
             except AppendConflictError:
                 there += 1
         return ScheduleRun(jobs=tuple(jobs), there=there)
@@ -258,8 +256,8 @@ class Schedules:
         have = set[int]()
         async for head in every_head(self._journal, days):
             if first <= head.stream.rpartition("/")[2] <= last:
-                turns = (decode(event.kind, event.data) for event in await self._journal.left(head.stream))
-                have |= {turn.at for turn in turns if isinstance(turn, ScheduleFired)}
+                occurrences = (decode(event.kind, event.data) for event in await self._journal.left(head.stream))
+                have |= {occurrence.at for occurrence in occurrences if isinstance(occurrence, ScheduleFired)}
         return have
 
     async def _checked(self, schedule: Schedule, by: str) -> Schedule:
@@ -297,9 +295,9 @@ class Schedules:
             last=await self._last(state, most),
         )
 
-    async def _last(self, state: State, most: int) -> tuple[TurnRow, ...]:
-        """Return the newest turns, newest first: of the day that is open, and of the one before if it has few."""
-        rows, heads = list[TurnRow](), [state.day] if state.day is not None else []
+    async def _last(self, state: State, most: int) -> tuple[OccurrenceRow, ...]:
+        """Return the newest occurrences, newest first: of the day that is open, and of the one before if it has few."""
+        rows, heads = list[OccurrenceRow](), [state.day] if state.day is not None else []
         if state.day is not None and state.day.seq < most:
             days = HeadQuery(kind=DAY_KIND, prefix=f"{state.record.stream}/", before=state.day.stream, limit=1)
             heads += await self._journal.heads(days)
@@ -322,13 +320,13 @@ def _spec(state: State) -> Schedule:
     return state.record.spec
 
 
-def _row(turn: object, at: int) -> TurnRow | None:
-    match turn:
+def _row(occurrence: object, at: int) -> OccurrenceRow | None:
+    match occurrence:
         case ScheduleFired(at=time, job=job, missed=missed):
-            return TurnRow(at=time, what="fired", job=job, missed=missed, recorded_at=at)
+            return OccurrenceRow(at=time, what="fired", job=job, missed=missed, recorded_at=at)
         case ScheduleSkipped(at=time, why=why, code=code, reason=reason, missed=missed):
-            return TurnRow(at=time, what="skipped", why=code or why, reason=reason, missed=missed, recorded_at=at)
+            return OccurrenceRow(at=time, what="skipped", why=code or why, reason=reason, missed=missed, recorded_at=at)
         case ScheduleWaited(at=time, code=code, reason=reason):
-            return TurnRow(at=time, what="waited", why=code or "overlap", reason=reason, recorded_at=at)
-        case Turn() | _:
+            return OccurrenceRow(at=time, what="waited", why=code or "overlap", reason=reason, recorded_at=at)
+        case Occurrence() | _:
             return None

@@ -53,7 +53,7 @@ class Record:
         self.first: int | None = None
         """The time that was to come next when it was changed or resumed last."""
         self.since = 0
-        """The event that said so: turns before it say nothing of the next time any more."""
+        """The event that said so: occurrences before it say nothing of the next time any more."""
         self.day = ""
         """The day whose stream is open."""
 
@@ -90,35 +90,35 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     record: Record
     day: Head | None
     """The head of the day's stream."""
-    turn: k.Turn | None
+    occurrence: k.Occurrence | None
     """The outcome of the newest time."""
-    turned_at: int = 0
+    occurred_at: int = 0
     """When that was recorded."""
 
     @property
     def holds(self) -> bool:
-        """Return whether the newest turn says which time comes next."""
-        return self.turn is not None and self.turn.after >= self.record.since
+        """Return whether the newest occurrence says which time comes next."""
+        return self.occurrence is not None and self.occurrence.after >= self.record.since
 
     @property
     def next(self) -> int | None:
         """Return the time that comes next, as it is recorded."""
-        return self.turn.next if self.turn is not None and self.holds else self.record.first
+        return self.occurrence.next if self.occurrence is not None and self.holds else self.record.first
 
     @property
     def failures(self) -> int:
         """Return how many jobs failed in a row since it was changed or resumed."""
-        return self.turn.failures if self.turn is not None and self.holds else 0
+        return self.occurrence.failures if self.occurrence is not None and self.holds else 0
 
     @property
     def running(self) -> tuple[str, ...]:
         """Return the jobs that had not ended when they were last looked at."""
-        return self.turn.running if self.turn is not None else ()
+        return self.occurrence.running if self.occurrence is not None else ()
 
     @property
     def wait(self) -> k.ScheduleWaited | None:
         """Return why the time that comes next has no job yet, though it came."""
-        return self.turn if self.holds and isinstance(self.turn, k.ScheduleWaited) else None
+        return self.occurrence if self.holds and isinstance(self.occurrence, k.ScheduleWaited) else None
 
     @property
     def word(self) -> Literal["on", "waits", "paused", "removed"]:
@@ -133,14 +133,19 @@ async def read_state(journal: Journal, head: Head, record: Record | None = None)
     record = record or Record(head.stream)
     record.carry_on(head, [each for each in await journal.read(head.stream, record.seq) if each.seq <= head.seq])
     if not record.day:
-        return State(record=record, day=None, turn=None)
+        return State(record=record, day=None, occurrence=None)
     stream = f"{head.stream}/{record.day}"
     day = await journal.head(stream)
     if day is None:
         raise NotFoundError(f"{stream} is gone", code=Code.STREAM_NOT_FOUND, remedy="Restore the journal.")
     newest = await _newest(journal, day)
-    turn = decode(newest.kind, newest.data)
-    return State(record=record, day=day, turn=turn if isinstance(turn, k.Turn) else None, turned_at=newest.at)
+    occurrence = decode(newest.kind, newest.data)
+    return State(
+        record=record,
+        day=day,
+        occurrence=occurrence if isinstance(occurrence, k.Occurrence) else None,
+        occurred_at=newest.at,
+    )
 
 
 async def _newest(journal: Journal, day: Head) -> Event:

@@ -19,12 +19,12 @@ from remit.journal.event import HeadPatch
 from remit.journal.kinds import ScheduleOrigin
 from remit.journal.leases import HeldLease
 from remit.parts.schedules.kinds import (
+    Occurrence,
     ScheduleDayBegan,
     ScheduleFired,
     SchedulePaused,
     ScheduleSkipped,
     ScheduleWaited,
-    Turn,
 )
 from remit.parts.schedules.schedule import job_of
 from remit.parts.schedules.state import DAY_KIND, KIND, Record, State, day_of, read_state
@@ -163,50 +163,50 @@ class Pass:
             await self.lease.release(patch=HeadPatch(state="waiting", due_at=None))
             return
         self._records[self._head.stream] = state.record
-        turn = Turning(self._journal, self.lease, state, schedule)
-        job = turn.job(at)
+        log = OccurrenceLog(self._journal, self.lease, state, schedule)
+        job = log.job(at)
         if await self._journal.head(job_stream(job)) is not None:  # a process died before it could say so
-            await turn.fired(at, job)
-        elif (now := self._journal.clock.now()) < (due := turn.times.due(at)):
+            await log.fired(at, job)
+        elif (now := self._journal.clock.now()) < (due := log.times.due(at)):
             await self.lease.release(patch=HeadPatch(state="pending", due_at=due))
         else:
-            await self._start(turn, due_of(state, schedule, turn.times, now))
+            await self._start(log, due_of(state, schedule, log.times, now))
 
-    async def _start(self, turn: Turning, due: Due) -> None:
-        schedule, most = turn.schedule, turn.schedule.pause_on_failure
-        await turn.look()
-        turn.missed = turn.times.count(due.since, due.at) - 1 if due.since < due.at else 0
-        if most and turn.failures >= most:
-            await turn.pause(f"{turn.failures} jobs in a row failed, the last one was {turn.failed}")
+    async def _start(self, log: OccurrenceLog, due: Due) -> None:
+        schedule, most = log.schedule, log.schedule.pause_on_failure
+        await log.look()
+        log.missed = log.times.count(due.since, due.at) - 1 if due.since < due.at else 0
+        if most and log.failures >= most:
+            await log.pause(f"{log.failures} jobs in a row failed, the last one was {log.failed}")
         elif due.missed:
-            await turn.skipped(due.at, "missed")
-        elif turn.running and schedule.overlap == "skip":
-            await turn.skipped(due.at, "overlap", reason=f"{turn.running[-1]} still runs")
-        elif turn.running and schedule.overlap == "queue":
-            await turn.waits(due.at, "", f"{turn.running[-1]} still runs")
+            await log.skipped(due.at, "missed")
+        elif log.running and schedule.overlap == "skip":
+            await log.skipped(due.at, "overlap", reason=f"{log.running[-1]} still runs")
+        elif log.running and schedule.overlap == "queue":
+            await log.waits(due.at, "", f"{log.running[-1]} still runs")
         else:
-            await self._fire(turn, due.at)
+            await self._fire(log, due.at)
 
-    async def _fire(self, turn: Turning, at: int) -> None:
-        if turn.schedule.overlap == "replace":
-            for job in turn.running:
-                await self._replace(job, turn.schedule.name)
-            turn.running = ()
+    async def _fire(self, log: OccurrenceLog, at: int) -> None:
+        if log.schedule.overlap == "replace":
+            for job in log.running:
+                await self._replace(job, log.schedule.name)
+            log.running = ()
         if await self.lease.current() is None:
             return None
         try:
-            await self._jobs.start_named(turn.schedule.recipe, turn.schedule.input, turn.options(at))
+            await self._jobs.start_named(log.schedule.recipe, log.schedule.input, log.options(at))
         except AppendConflictError:
             pass  # it is there
         except BusyError as error:
-            return await turn.waits(at, error.code.name, error.message)
+            return await log.waits(at, error.code.name, error.message)
         except JournalError as error:
             if error.code is not Code.JOURNAL_SHARD_UNAVAILABLE:
                 raise
-            return await turn.waits(at, error.code.name, error.message)
+            return await log.waits(at, error.code.name, error.message)
         except RemitError as error:
-            return await turn.skipped(at, "refused", code=error.code.name, reason=error.message)
-        await turn.fired(at, turn.job(at))
+            return await log.skipped(at, "refused", code=error.code.name, reason=error.message)
+        await log.fired(at, log.job(at))
         return None
 
     async def _replace(self, job: str, name: str) -> None:
@@ -217,7 +217,7 @@ class Pass:
                 raise
 
 
-class Turning:
+class OccurrenceLog:
     """Records the outcome of a time, and gives the lease of its schedule up with that: one write."""
 
     def __init__(self, journal: Journal, lease: HeldLease, state: State, schedule: Schedule) -> None:
@@ -273,13 +273,13 @@ class Turning:
     async def skipped(self, at: int, why: Why, *, code: str = "", reason: str = "") -> None:
         """Record that a time passes without a job."""
         self.failures += why == "refused"
-        turn = ScheduleSkipped(at=at, why=why, code=code, reason=reason, **self._common(self.times.after(at)))
-        await self._end(turn)
+        occurrence = ScheduleSkipped(at=at, why=why, code=code, reason=reason, **self._common(self.times.after(at)))
+        await self._end(occurrence)
 
     async def waits(self, at: int, code: str, reason: str) -> None:
         """Record that the job of a time has to wait, once, and look again after a pause."""
         now, wait = self._journal.clock.now(), self._state.wait
-        since = self._state.turned_at if wait is not None else now
+        since = self._state.occurred_at if wait is not None else now
         again = now + int(min(max(1.0, (now - since) / SECOND / 2), _LONGEST_S) * SECOND)
         if wait is not None and (wait.at, wait.code) == (at, code):
             await self._lease.release(patch=HeadPatch(state="pending", due_at=again))
@@ -301,19 +301,19 @@ class Turning:
             "missed": self.missed,
         }
 
-    async def _end(self, turn: Turn, due_at: int | None = None) -> None:
-        """Record a turn in the stream of its day, say when the next one is due, and give the lease up."""
-        due = due_at if due_at is not None or turn.next is None else self.times.due(turn.next)
-        began, drafts = self.drafts(turn)
+    async def _end(self, occurrence: Occurrence, due_at: int | None = None) -> None:
+        """Record an occurrence in the stream of its day, say when the next one is due, and give the lease up."""
+        due = due_at if due_at is not None or occurrence.next is None else self.times.due(occurrence.next)
+        began, drafts = self.drafts(occurrence)
         await self._lease.release(*began, patch=HeadPatch(state="pending", due_at=due), beside=drafts)
 
-    def drafts(self, turn: Turn) -> tuple[tuple[Payload, ...], tuple[Draft, ...]]:
-        """Return what a turn writes: to the schedule's own stream, and to those of days."""
-        record, day, head = self._state.record, day_of(turn.at), self._state.day
+    def drafts(self, occurrence: Occurrence) -> tuple[tuple[Payload, ...], tuple[Draft, ...]]:
+        """Return what an occurrence writes: to the schedule's own stream, and to those of days."""
+        record, day, head = self._state.record, day_of(occurrence.at), self._state.day
         if head is not None and (day <= record.day):
-            return (), (self._journal.writer(head.stream, DAY_KIND, head).draft(turn),)
+            return (), (self._journal.writer(head.stream, DAY_KIND, head).draft(occurrence),)
         new = self._journal.writer(f"{record.stream}/{day}", DAY_KIND)
-        drafts = [new.draft(turn, patch=HeadPatch(state="open", title=f"{self.schedule.name} {day}"))]
+        drafts = [new.draft(occurrence, patch=HeadPatch(state="open", title=f"{self.schedule.name} {day}"))]
         if head is not None:
             closed = HeadPatch(state="completed", due_at=None, closed=True)
             drafts.append(self._journal.writer(head.stream, DAY_KIND, head).draft(patch=closed))
