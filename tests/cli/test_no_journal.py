@@ -16,6 +16,7 @@ pytestmark = pytest.mark.slow
 WORKFLOW: Final = '[executors.shell]\nprogram = "true"\nisolation = "none"\n'
 MAKES: Final = {
     "record": ("no-such-program",),
+    "schedule add": ("nightly", "report", "--every", "1h"),
     "run": ("report",),
     "mcp approve": ("nothing",),
     "mcp call": ("nothing.x",),

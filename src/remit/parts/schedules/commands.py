@@ -41,11 +41,9 @@ def command(context: click.Context) -> None:
     show_help(context)
 
 
-def _session(
-    state: State, use: Callable[[Schedules], Awaitable[T]], *, code: Any = "unused", writes: bool = False
-) -> T:
+def _session(state: State, use: Callable[[Schedules], Awaitable[T]], *, creates: bool = False, **how: Any) -> T:
     """Open the journal or the server, use its schedules, close it."""
-    return state.ask(lambda remit: use(remit.service.schedules), code=code, writes=writes, creates=code == "needed")
+    return state.ask(lambda remit: use(remit.service.schedules), creates=creates, **{"code": "unused", **how})
 
 
 @command.command("add")
@@ -97,7 +95,7 @@ def add_command(
     async def added(schedules: Schedules) -> ScheduleView:
         return await (schedules.replace(name, schedule) if replace else schedules.add(schedule))
 
-    return state.show(_session(state, added, code="needed", writes=True), _print_one)
+    return state.show(_session(state, added, code="needed", writes=True, creates=True), _print_one)
 
 
 @command.command("list")
