@@ -98,7 +98,7 @@ def test_an_answer_that_is_no_success_has_no_status_of_one(code: Code) -> None:
 
 @pytest.mark.parametrize("code", [code for code in Code if code.retryable])
 def test_what_can_be_tried_again_is_the_servers_trouble_or_a_matter_of_time(code: Code) -> None:
-    of_time = {HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS}
+    of_time = {HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_EARLY, HTTPStatus.TOO_MANY_REQUESTS}
     assert code.http >= HTTPStatus.INTERNAL_SERVER_ERROR or code.http in of_time
 
 

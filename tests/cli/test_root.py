@@ -76,7 +76,6 @@ def test_version(project: Project) -> None:
     [
         (("jbos",), "Did you mean jobs?"),
         (("approve",), "That is `remit confirm`."),
-        (("schedule",), "Remit keeps no schedules"),
         (("policy", "explian"), "Did you mean explain?"),
         (("jobs", "--lmit", "3"), "--limit"),
         (("jobs", "--journal", "x"), "--journal goes before the command"),

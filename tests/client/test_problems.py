@@ -16,7 +16,7 @@ from remit.errors import NotFoundError, RemitError, ServerError, UsageError
 from remit.tools.catalog import ResolveError
 
 SOURCE = Path(errors.__file__).parent
-NOT_RAISED_BY_THE_SERVICE = {"ProviderError", "RunError", "LackingError", "InvalidPlanError"}
+NOT_RAISED_BY_THE_SERVICE = {"ProviderError", "RunError", "NondeterminismError", "LackingError", "InvalidPlanError"}
 """Outcomes and ends of jobs, which are values over HTTP, and a plan's problems, whose class only adds their places."""
 
 

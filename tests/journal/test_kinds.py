@@ -57,8 +57,9 @@ def values(hint: Any) -> st.SearchStrategy[Any]:
         return values(arguments[0])
     if origin is Literal:
         return st.sampled_from(arguments)
-    if origin is tuple:
-        return st.lists(values(arguments[0]), max_size=3).map(tuple)
+    if origin in {dict, tuple}:
+        inner = [values(member) for member in arguments if member is not ...]
+        return st.dictionaries(*inner, max_size=3) if origin is dict else st.lists(inner[0], max_size=3).map(tuple)
     if arguments:
         return st.one_of([values(member) for member in arguments])
     return built(hint)

@@ -25,6 +25,7 @@ DIGESTS: Final = {
     "confirmation_requested": {"request_schema_hash", "policy_hash"},
     "command_started": {"policy_hash"},
     "recorder_opened": {"settings_hash"},
+    "notify_answer_received": {"body"},
 }
 """Fields that name bytes beside the events. Every other hash is one of what is not kept, or kept as a value."""
 SAID: Final = {
@@ -34,6 +35,7 @@ SAID: Final = {
     ("confirmation_requested", "sandbox"): "limits of a skill",
     ("approval_remembered", "rule"): "a policy rule",
     ("command_committed", "usage"): "tokens",
+    ("schedule_changed", "spec"): "a schedule, as its settings say it",
 }
 """Objects of any form that are not about a subject."""
 MEMBER: Final = typing.get_args

@@ -173,7 +173,7 @@ async def test_a_session_is_shaped_like_a_job(served: Served) -> None:
         await opened.service.sessions.call(session, "pad.read", {"text": 1, HOSTILE: HOSTILE})
         listed = (await browser.get("/sessions")).text
         assert f'href="/sessions/{session}"' in listed
-        assert 'href="/sessions" aria-current="page"' in listed
+        assert 'href="/more" aria-current="page"' in listed
         page = (await browser.get(f"/sessions/{session}")).text
         assert "6 \N{MULTIPLICATION SIGN} pad.read" in page
         assert "INVALID_TOOL_ARGS" in page

@@ -24,9 +24,12 @@ _REACHES: Final = {"socket.connect", "socket.sendto", "socket.getaddrinfo", "soc
 NAMED: Final = {
     ("completion",): "it asks the shell of that name for its version",
     ("doctor",): "it asks whether Remit's own sandbox works, whatever the folder says",
+    ("login",): "it asks the server that the person names",
     ("mcp", "wrap"): "it starts the server that the person names",
 }
-"""Commands that start what the person names, and no file of the folder."""
+"""Commands that start or ask what the person names, and no file of the folder."""
+ASKS: Final = {("login",)}
+"""Those of them that reach an address."""
 ENDLESS: Final = {"follow", "watch"}
 """Options with which a command goes on until it is stopped."""
 _SETTINGS: Final = """
@@ -224,7 +227,7 @@ def test_it_starts_reaches_and_believes_nothing_of_the_folder(hostile: Folder, w
             _watch.on = False
         assert "ghp_secret" not in done.out + done.err, form
         assert "UNHANDLED_EXCEPTION" not in done.err, form
-        wrong = [act for act in _watch.acts if words not in NAMED or act.split()[0] in _REACHES]
+        wrong = [act for act in _watch.acts if words not in NAMED or (act.split()[0] in _REACHES and words not in ASKS)]
         if wrong:
             acts[form] = wrong
         assert not hostile.ran(), form

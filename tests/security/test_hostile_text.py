@@ -44,7 +44,7 @@ TOMLS = {
     "T04 a megabyte of keys": "[policy]\n" + "".join(f"k{one} = 1\n" for one in range(60_000)),
     "T05 two megabytes": "#" * 2_000_000,
     "T06 table and array": "[mcp]\n[[mcp]]\n",
-    "T07 byte order mark": "\ufeff[app]\n",
+    "T07 two byte order marks": "\ufeff\ufeff[app]\n",
     "T08 half a character": '[app]\nprincipal = "\\ud800"\n',
     "T09 not a number": "[jobs]\ndrain_seconds = nan\n",
     "T10 date": "[app]\nprincipal = 2024-01-01\n",

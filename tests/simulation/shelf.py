@@ -5,6 +5,7 @@ Each method is one transaction: it happens whole or not at all, and nothing happ
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from itertools import groupby, zip_longest
 from typing import Any
@@ -30,10 +31,12 @@ from remit.journal.event import (
     Placed,
     Scanned,
 )
+from remit.journal.labels import Bound, measure
 from remit.journal.references import names_in
 from remit.journal.retirement import LIVE, STREAM, busy, refusal
 
 _MAX_INT = 2**63
+_COMPARE = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 _PATCHED = ("state", "due_at", "priority", "closed", "route", "share", "subject", "title", "labels")
 
 
@@ -341,6 +344,12 @@ def _matches(head: Head, query: HeadQuery) -> bool:
         and head.stream.startswith(query.prefix)
         and query.subject in {"", head.subject}
         and query.labels.items() <= head.labels.items()
+        and all(_within(head.labels.get(bound.key), bound) for bound in query.bounds)
         and query.needle in head.title.encode().lower().decode()
         and head.created_at >= query.since
     )
+
+
+def _within(value: str | None, bound: Bound) -> bool:
+    size = measure(value) if value is not None else None
+    return size is not None and size.type == bound.type and _COMPARE[bound.operator](size.size, bound.size)

@@ -73,8 +73,6 @@ class LazyGroup(click.Group):
         if name not in self.entries and not name.startswith("-"):
             word = _SYNONYMS.get(name, "") if ctx.parent is None else ""
             hint = f"That is `remit {word}`." if word else did_you_mean(name, self.entries, most=2)
-            if name == "schedule":
-                hint = "Remit keeps no schedules: let cron or a systemd timer call `remit run`."
             raise click.UsageError(f"There is no command {name!r}. {hint}".rstrip(), ctx)
         return super().resolve_command(ctx, args)
 

@@ -22,7 +22,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from remit.codes import Code
-from remit.errors import UsageError
+from remit.errors import StateError, UsageError
 from remit.parts.hooks.daemon import GuardFolder, start
 from remit.parts.hooks.places import folder_of
 from remit.process.child import Child
@@ -187,7 +187,7 @@ async def run_fenced(
             remedy = getattr(error, "remedy", "") or "`remit sandbox probe` shows what is missing."
             raise UsageError(str(error), remedy=remedy, code=Code.SANDBOX_UNAVAILABLE) from error
         except LooserError as error:
-            raise UsageError(f"its sandbox: {error}", remedy="Leave it out.", code=Code.POLICY_DENIED) from error
+            raise StateError(f"its sandbox: {error}", remedy="Leave it out.", code=Code.POLICY_DENIED) from error
         finally:
             await child.close()
             await enclosures.close()

@@ -195,6 +195,7 @@ class Schedules:
         f"DELETE {_ONE}",
         "decide",
         "Remove a schedule.",
+        status=204,
         codes=(*_FOUND, Code.SCHEDULE_EXISTS),
     )
     async def remove(self, schedule: str, *, by: By = "") -> None:
