@@ -126,6 +126,11 @@ class ModelSums:
                 self._loaded = False  # another process kept sums of its own meanwhile
 
     @property
+    def position(self) -> int:
+        """Place in the journal that the last look came to."""
+        return self._position
+
+    @property
     def days(self) -> list[int]:
         """Days with sums, as far as the last look came."""
         return self._state.days

@@ -1,4 +1,4 @@
-"""Charts of the jobs of a day: how many began in each hour and how they stand, and how long they took. Pure."""
+"""Charts: the jobs of a day by hour, state and length; what models took by day. Pure."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from remit.clock import SECOND
+from remit.clock import DAY, SECOND
 from remit.journal.event import Tally
 
 HOUR: Final = 3_600 * SECOND
@@ -46,7 +46,7 @@ class Piece(msgspec.Struct, frozen=True):
     """A part of a column."""
 
     sort: str
-    number: int
+    number: float
     y: float
     height: float
 
@@ -60,7 +60,7 @@ class Column(msgspec.Struct, frozen=True, kw_only=True):
     """When it begins, in microseconds since the Unix epoch; 0: it stands for lengths."""
     words: str
     """The meaning of it; empty for a time."""
-    number: int
+    number: float
     pieces: tuple[Piece, ...]
 
 
@@ -68,10 +68,10 @@ class Chart(msgspec.Struct, frozen=True, kw_only=True):
     """Columns side by side."""
 
     columns: tuple[Column, ...]
-    most: int
+    most: float
     """The number of the highest column."""
-    total: int
-    failed: int
+    total: float
+    failed: float
 
 
 def first_hour(now: int) -> int:
@@ -81,7 +81,7 @@ def first_hour(now: int) -> int:
 
 def by_hour(tallies: Iterable[Tally], since: int) -> Chart:
     """Return how many jobs began in each hour, and how they stand."""
-    counted: list[dict[str, int]] = [{} for _ in range(HOURS)]
+    counted: list[dict[str, float]] = [{} for _ in range(HOURS)]
     for tally in tallies:
         if tally.stretch < HOURS:
             counts, sort = counted[tally.stretch], tally.state if tally.state in SORTS else "open"
@@ -91,7 +91,7 @@ def by_hour(tallies: Iterable[Tally], since: int) -> Chart:
 
 def by_length(tallies: Iterable[Tally]) -> Chart:
     """Return how long the jobs took that have ended."""
-    counted: list[dict[str, int]] = [{} for _ in _WORDS]
+    counted: list[dict[str, float]] = [{} for _ in _WORDS]
     for tally in tallies:
         if tally.took is not None and tally.state in SORTS:
             counts = counted[tally.took]
@@ -99,7 +99,14 @@ def by_length(tallies: Iterable[Tally]) -> Chart:
     return _chart(counted, [(0, words) for words in _WORDS])
 
 
-def _chart(counted: list[dict[str, int]], names: list[tuple[int, str]]) -> Chart:
+def by_day(amounts: list[dict[str, float]], now: int) -> Chart:
+    """Stack the amounts of days, the last of them today (UTC), by the names that they have there."""
+    first = now // DAY - len(amounts) + 1
+    sorts = tuple(sorted({sort for day in amounts for sort in day}))
+    return _chart(amounts, [((first + day) * DAY, "") for day in range(len(amounts))], sorts)
+
+
+def _chart(counted: list[dict[str, float]], names: list[tuple[int, str]], sorts: tuple[str, ...] = SORTS) -> Chart:
     most = max(sum(counts.values()) for counts in counted)
     step = WIDTH / len(counted)
     columns = tuple(
@@ -109,7 +116,7 @@ def _chart(counted: list[dict[str, int]], names: list[tuple[int, str]]) -> Chart
             since=since,
             words=words,
             number=sum(counts.values()),
-            pieces=_pieces(counts, most),
+            pieces=_pieces(counts, most, sorts),
         )
         for number, (counts, (since, words)) in enumerate(zip(counted, names, strict=True))
     )
@@ -117,9 +124,9 @@ def _chart(counted: list[dict[str, int]], names: list[tuple[int, str]]) -> Chart
     return Chart(columns=columns, most=most, total=total, failed=sum(counts.get("failed", 0) for counts in counted))
 
 
-def _pieces(counts: Mapping[str, int], most: int) -> tuple[Piece, ...]:
-    pieces, below = [], 0
-    for sort in SORTS:
+def _pieces(counts: Mapping[str, float], most: float, sorts: tuple[str, ...]) -> tuple[Piece, ...]:
+    pieces, below = [], 0.0
+    for sort in sorts:
         number = counts.get(sort, 0)
         if number:
             top = HEIGHT * (most - below - number) / most

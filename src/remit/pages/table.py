@@ -9,6 +9,7 @@ from remit.pages import (
     actions,
     answers,
     bulk,
+    generations,
     inbox,
     job,
     jobs,
@@ -50,6 +51,7 @@ _CORE: Final[tuple[Page, ...]] = (
     *tool.PAGES,
     *tools.PAGES,
     *usage.PAGES,
+    *generations.PAGES,
     *workers.PAGES,
 )
 

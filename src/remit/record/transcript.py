@@ -28,7 +28,7 @@ from remit.jobs.state import History, stream_of
 from remit.journal.kinds import CommandCommitted, CommandStarted, MessageKept, decode
 from remit.journal.lineage import whole
 from remit.models.arguments import InvalidArgumentsError, arguments_of
-from remit.models.message import Message, ToolCall, ToolResult, results
+from remit.models.message import Message, ToolCall, ToolResult, digest_of, results
 from remit.models.message import decode as message_of
 from remit.models.prompt import ToolSpec
 from remit.models.thread import EMPTY, START, Thread, is_brief, tip_of
@@ -138,6 +138,12 @@ class Prompts:
     def asked(self, step: str) -> Thread | None:
         """Return what the newest question of a step asked; None if it asked none."""
         return self.thread(self._asked_at[step]) if step in self._asked_at else None
+
+    def results_after(self, step: str, answer: Message) -> list[Message]:
+        """Return the results of an answer's calls, as the next prompt holds them; none: there is no such prompt."""
+        tip = tip_of(self._asked_at[step], digest_of(answer)) if step in self._asked_at else ""
+        after = [newest for before, newest in self._before.values() if before == tip and newest in self._bodies]
+        return [message for newest in after if (message := message_of(self._bodies[newest])).role == "tool"][:1]
 
     def messages(self) -> list[Message]:
         """The conversation, oldest first."""

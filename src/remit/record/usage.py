@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
 
-from remit.clock import DAY, isoformat
+from remit.clock import DAY, SECOND, isoformat
 from remit.gateway.budget import Spending, Spent, own
 from remit.jobs.state import stream_of
 from remit.journal.kinds import CommandCommitted, CommandStarted, decode
+from remit.record.generations import GenerationReader, Generations, GenerationSearch
 
 if TYPE_CHECKING:
     from remit.gateway.sums import ModelSums, Sum
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
     from remit.journal.journal import Journal
 
 _UNKNOWN: Final = "\u2013"
+_OLD: Final = 3_600 * SECOND
+_KEPT: Final = 100
+"""Days whose sums by principal and model stay in memory."""
 By = Literal["job", "principal", "model", "day"]
 
 
@@ -50,8 +54,36 @@ class Usage:
     def __init__(self, journal: Journal, sums: ModelSums) -> None:
         self._journal = journal
         self._sums = sums
+        self._generations = GenerationReader(journal, sums)
+        self._by_day: dict[int, tuple[int, dict[tuple[str, str], Spent]]] = {}
 
     # --- queries
+
+    async def generations(self, wanted: GenerationSearch) -> Generations:
+        """The newest requests to models that are wanted, and where to go on."""
+        return await self._generations.page(wanted)
+
+    async def by_day(self, days: int, now: int) -> list[dict[tuple[str, str], Spent]]:
+        """Sums of the last days (UTC), the oldest first, each by principal and model.
+
+        Those of days before yesterday, which change only where an answer comes that late, are up to an hour old.
+        """
+        await self._sums.refresh()
+        today = now // DAY
+        wanted = range(today - days + 1, today + 1)
+        old = [day for day in wanted if day < today - 1 and self._by_day.get(day, (-_OLD,))[0] <= now - _OLD]
+        fresh = [*old, today - 1, today]
+        await self._sums.refresh(fresh)
+        for day in fresh:
+            self._by_day[day] = now, self._added_up(day)
+        self._by_day = {day: kept for day, kept in self._by_day.items() if day > today - _KEPT}
+        return [self._by_day[day][1] for day in wanted]
+
+    def _added_up(self, day: int) -> dict[tuple[str, str], Spent]:
+        totals: dict[tuple[str, str], Spent] = {}
+        for row in self._sums.of(day):
+            totals.setdefault((row.principal, row.model), Spent()).add(row.spent)
+        return totals
 
     async def rows(self, by: By, *, since: int = 0) -> list[UsageRow]:
         """Sums of the days (UTC) from that of `since` on (microseconds since the Unix epoch), the largest first."""

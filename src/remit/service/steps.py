@@ -209,6 +209,21 @@ class Steps:
             narrative=await whole_step(self._journal, step_view),
         )
 
+    async def conversation(self, story: Story, job: str, step: str) -> list[Message]:
+        """Return what one step asked a model, the answer if it came, and what the model was told of its calls later.
+
+        Raises NotFoundError (STEP_NOT_FOUND), PayloadErasedError.
+        """
+        journal, history = self._journal, story.history
+        record = history.models.get(step)
+        if record is None:
+            reason = f"{job} asks no model at step {step!r:.80}"
+            raise NotFoundError(reason, code=Code.STEP_NOT_FOUND, remedy=f"`remit show {job}` lists its steps.")
+        prompts = await prompts_of(journal, await whole(journal, await journal.read(stream_named(job))), own=False)
+        prompt, answer = prompts.asked(step), await answer_of(journal, record)
+        messages = prompt.messages() if prompt is not None else []
+        return messages if answer is None else [*messages, answer, *prompts.results_after(step, answer)]
+
     # --- commands
 
     @operation(

@@ -10,9 +10,9 @@ from remit.codes import Code
 from remit.errors import RemitError, UsageError
 from remit.jobs.run import AGENT
 from remit.jobs.state import ENDED
-from remit.models.message import Message, Opaque, Refusal, ToolCall, ToolResult
 from remit.pages.jobs import Line, line_of
-from remit.pages.page import INLINE, Page, PageRequest, See, Shown, View, link, shown
+from remit.pages.page import INLINE, Page, PageRequest, See, View, link
+from remit.pages.talk import Said, talk_of
 from remit.parts.agents.conversations import IMPORTED
 from remit.record.states import Standing, standing
 from remit.record.usage import UsageRow
@@ -40,30 +40,6 @@ class Agents(View, frozen=True, kw_only=True):
     lines: tuple[Line, ...]
     next: str
     """Continue after this job; empty: this is the last page."""
-
-
-class Call(msgspec.Struct, frozen=True, kw_only=True):
-    """A call that a model wanted, and what it was told of it."""
-
-    name: str
-    args: Shown
-    result: Shown | None
-    """None: it has none yet."""
-    failed: bool
-
-
-class Said(msgspec.Struct, frozen=True, kw_only=True):
-    """One message."""
-
-    role: str
-    by: str
-    """The model; empty for another's words."""
-    text: Shown
-    calls: tuple[Call, ...]
-    sealed: int
-    """Blocks that only their producer can read."""
-    replaces: int
-    """The number of its earlier messages a model's summary stands for."""
 
 
 class Agent(View, frozen=True, kw_only=True):
@@ -157,7 +133,7 @@ async def _agent(asked: PageRequest, *, everything: bool = False, wrong: str = "
         if error.code is not Code.PAYLOAD_ERASED:
             raise
         messages, wrong = [], error.message
-    conversation = _conversation(messages)
+    conversation = talk_of(messages)
     return Agent(
         title=f"{row.name or 'job'} {job[-6:]}",
         status=status,
@@ -174,33 +150,6 @@ async def _agent(asked: PageRequest, *, everything: bool = False, wrong: str = "
         answers=row.name in {AGENT, IMPORTED},
         wrong=wrong,
         typed=typed,
-    )
-
-
-def _conversation(messages: list[Message]) -> tuple[Said, ...]:
-    """The messages, each call with its result beside it."""
-    results = {block.id: block for message in messages for block in message.blocks if isinstance(block, ToolResult)}
-    return tuple(_said(message, results) for message in messages if message.role != "tool")
-
-
-def _said(message: Message, results: dict[str, ToolResult]) -> Said:
-    refusal = "".join(block.text for block in message.blocks if isinstance(block, Refusal))
-    return Said(
-        role=message.role,
-        by=message.producer,
-        text=shown("\n".join(part for part in (message.text, refusal) if part)),
-        calls=tuple(_call(call, results.get(call.id)) for call in message.calls),
-        sealed=sum(isinstance(block, Opaque) for block in message.blocks),
-        replaces=message.replaces,
-    )
-
-
-def _call(call: ToolCall, result: ToolResult | None) -> Call:
-    return Call(
-        name=call.name.replace("__", "."),
-        args=shown(call.arguments or "{}"),
-        result=shown(result.text) if result is not None else None,
-        failed=result is not None and result.failed,
     )
 
 
