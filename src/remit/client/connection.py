@@ -73,6 +73,7 @@ _BY_CODE: Final[dict[Code, type[RemitError]]] = {
     Code.PLAN_UNREADABLE: PlanError,
     Code.RECORD_INVALID: JournalError,
     Code.RECORD_CONTRADICTED: ChainBrokenError,
+    Code.SANDBOX_UNAVAILABLE: StateError,
     Code.SCOPE_REQUIRED: UsageError,
     Code.SERVER_ANSWER_INVALID: ServerError,
     Code.TOOL_QUARANTINED: ResolveError,

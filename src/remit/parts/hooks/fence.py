@@ -170,7 +170,7 @@ async def run_fenced(
 ) -> int:
     """Run an agent to its end, with our stdin and output, and the guard beside it. Return its status.
 
-    Raises OSError, and UsageError: SANDBOX_UNAVAILABLE or POLICY_DENIED. It is never started without the sandbox.
+    Raises OSError, and StateError: SANDBOX_UNAVAILABLE or POLICY_DENIED. It is never started without the sandbox.
     """
     child, loop = _Passed(), asyncio.get_running_loop()
 
@@ -185,7 +185,7 @@ async def run_fenced(
             status, _ = await first(child.ended(), _keep(folder, serve, clock))
         except (SandboxUnavailableError, CommandMissingError) as error:
             remedy = getattr(error, "remedy", "") or "`remit sandbox probe` shows what is missing."
-            raise UsageError(str(error), remedy=remedy, code=Code.SANDBOX_UNAVAILABLE) from error
+            raise StateError(str(error), remedy=remedy, code=Code.SANDBOX_UNAVAILABLE) from error
         except LooserError as error:
             raise StateError(f"its sandbox: {error}", remedy="Leave it out.", code=Code.POLICY_DENIED) from error
         finally:

@@ -11,7 +11,7 @@ from remit.cli import exit_codes
 from remit.cli.context import State
 from remit.cli.options import json_option, pass_state
 from remit.codes import Code
-from remit.errors import RemitError, UsageError
+from remit.errors import RemitError, StateError, UsageError
 
 if TYPE_CHECKING:
     import aiohttp
@@ -79,7 +79,7 @@ async def _wait(http: aiohttp.ClientSession, server: str, begun: dict[str, Any])
             if error.code is not Code.LOGIN_PENDING:
                 raise
             pause_s += _PAUSE_S if "slow_down" in error.message else 0
-    raise UsageError("no one logged in in time", code=Code.LOGIN_REFUSED, remedy="Begin again.")
+    raise StateError("no one logged in in time", code=Code.LOGIN_REFUSED, remedy="Begin again.")
 
 
 def _seconds(value: Any, otherwise: float) -> float:
