@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from remit import Code, JobEndedError, Options, Remit, Run, recipe, run_sync, tool
+from remit import CallContext, Code, JobEndedError, Options, Remit, Run, recipe, run_sync, tool
 from remit.errors import NotFoundError, StateError, UsageError
 from remit.jobs.plans.source import parse_plan
 from remit.settings import load
@@ -252,3 +252,26 @@ async def test_what_is_no_call_of_a_recipe_is_refused(remit_in: OpenRemit, given
         with pytest.raises(UsageError) as caught:
             await remit.run(given)
         assert caught.value.code is Code.INVALID_INPUT
+
+
+async def test_a_replay_reads_no_secret(remit_in: OpenRemit, tmp_path: Path) -> None:
+    @tool("bank.key", level="L0", secrets=("BANK",))
+    async def key(ctx: CallContext) -> str:
+        """Give the key back."""
+        return f"key {ctx.secret('BANK')}"
+
+    @recipe("ask_bank")
+    async def ask_bank(run: Run) -> str:
+        """Ask for the key."""
+        return str((await run.call("bank.key")).value)
+
+    source = tmp_path / "bank"
+    source.write_text("sk_live_51HxQ9\n")
+    named = {"BANK": {"file": str(source)}}
+    async with remit_in(tools=[key], recipes=[ask_bank], flags={"secrets.named": named}) as remit:
+        job = await remit.start(ask_bank())
+        assert await job == "key ********"
+        source.unlink()
+        assert (await remit.service.jobs.replay(job.id)).verdict == "same"
+        again = await remit.start(ask_bank())
+        assert (await remit.ended(again)).code == "SECRET_MISSING"

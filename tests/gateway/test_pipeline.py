@@ -64,6 +64,7 @@ def test_the_stages_in_their_order() -> None:
         "Confirm",
         "TakeTurn",
         "Queue",
+        "TakeSecrets",
         "TakeLimits",
         "Announce",
         "RecordOutcome",

@@ -17,6 +17,7 @@ from remit.gateway.model_request import Allowance, DayLimits
 from remit.gateway.outcome import Outcome
 from remit.gateway.pipeline import Gateway
 from remit.gateway.readiness import DependencyState, Probe, Readiness, probes_of
+from remit.gateway.secrets import Secrets
 from remit.gateway.services import Limits, Services
 from remit.gateway.takings import Takings
 from remit.gateway.turnstiles import Turnstiles
@@ -132,6 +133,7 @@ class World:
         self.remembered = RememberedApprovals(self.journal, self.confirmations)
         self.limits: Limits = parts["limits"]
         self.calls: Mapping[str, CallLimit] = parts["calls"]
+        self.secrets: Secrets = parts["secrets"]
         self.stream = f"session/{new_id('ses')}"
         self.writer = self.journal.writer(self.stream, "session")
         self.under(parts["rules"])
@@ -148,6 +150,7 @@ class World:
             remembered=self.remembered,
             limits=self.limits,
             takings=Takings(self.journal),
+            secrets=self.secrets,
             turnstiles=Turnstiles(self.journal, self.calls) if self.calls else None,
             allowance=Allowance(self.journal, DayLimits()),
         )
@@ -225,6 +228,7 @@ async def opened(
     required: Mapping[str, Probe] | None = None,
     optional: Mapping[str, Probe] | None = None,
     calls: Mapping[str, CallLimit] | None = None,
+    secrets: Secrets | None = None,
     **limits: Any,
 ) -> AsyncIterator[World]:
     """A world with these tools and providers; anything else is a limit."""
@@ -241,6 +245,7 @@ async def opened(
         optional=optional or {},
         limits=Limits(**limits),
         calls=calls or {},
+        secrets=secrets or Secrets(),
     )
     try:
         yield world

@@ -38,6 +38,7 @@ OWN: Final[dict[str, Three]] = {
     "mcp.servers": ([{"name": "a"}], [{"name": "b"}], []),
     "mcp.clients": ([{"principal": "a"}], [{"principal": "b"}], []),
     "limits.tools": ({"web.*": {"rate": "1/s"}}, {"mail.*": {"rate": "9/d"}}, {}),
+    "secrets.named": ({"A": {"env": "X"}}, {"B": {"keyring": "Y", "tools": ["b.*"]}}, {}),
     "runners.entries": (
         [{"name": "a", "serves": ["a.*"]}],
         [{"name": "b", "serves": ["b.*"]}],

@@ -313,3 +313,11 @@ async def test_exceptions_that_retry_on_names_count_as_failed_connections() -> N
 def test_a_tool_in_the_sandbox_has_no_retry_on() -> None:
     with pytest.raises(UsageError, match="come out of it as text"):
         tool("net.get", level="L2", sandbox=True, retry_on=(OSError,))(count.function)
+
+
+def test_a_tool_without_a_call_context_declares_no_secrets() -> None:
+    with pytest.raises(UsageError, match="without a CallContext it gets no secrets"):
+
+        @tool("bank.blind", secrets=("BANK",))
+        def pay() -> None:
+            """Pay."""

@@ -52,6 +52,8 @@ class Code(Enum):
     CONFIRMATION_REQUIRED = Row(PENDING, 202, False, "A person has to approve this exact call first.")
     CONFIRMATION_DENIED = Row(BLOCKED, 403, False, "A person refused this call.")
     CONFIRMATION_EXPIRED = Row(BLOCKED, 410, False, "No one answered in time. Silence never approves.")
+    SECRET_MISSING = Row(BLOCKED, 503, False, "A secret that the tool needs is not declared, or cannot be read.")
+    SECRET_DENIED = Row(BLOCKED, 403, False, "The tool may not have this secret, or does not declare it.")
     TOO_MANY_QUESTIONS = Row(BLOCKED, 429, False, "Too many calls of this principal wait for an answer.")
     CONFIRMATION_MISMATCH = Row(BLOCKED, 409, False, "The approved call is not the call that would run.")
     IDEMPOTENCY_MISMATCH = Row(BLOCKED, 422, False, "The idempotency key was used for another call.")

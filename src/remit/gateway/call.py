@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from remit.gateway.confirmations import Confirmations
     from remit.gateway.model_request import Asking, ModelRequest
     from remit.gateway.schema_gate import Misfit
+    from remit.gateway.secrets import TakenSecrets
     from remit.gateway.takings import Part
     from remit.journal.journal import Journal
     from remit.journal.kinds import UntrustedArgument
@@ -154,6 +155,7 @@ class Call:
         "request",
         "result",
         "rule_id",
+        "secrets",
         "span_id",
         "stage",
         "tainted",
@@ -186,6 +188,7 @@ class Call:
     parts: tuple[Part, ...]  # authorize: what it takes of limits that rules set
     again: Proceed  # authorize: policy decides on a call, and the stages after it follow, again
     turned: bool  # take_turn: it has its turn in every limit of the settings
+    secrets: TakenSecrets | None  # take_secrets: those that the tool declares
     admitted: bool  # queue: it waited for its slot, and has it
     outrun: bool  # take_limits, announce: what policy decided by has changed, so that it has to decide again
     decision: Decision  # authorize, check_origins
@@ -217,6 +220,7 @@ class Call:
         self.misfit = None
         self.rule_id = ""
         self.parts = ()
+        self.secrets = None
         self.facts = UNSET
         self.decided_at = 0
         self.turned = False

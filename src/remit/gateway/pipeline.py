@@ -28,6 +28,7 @@ from remit.gateway.stages.invoke import Invoke
 from remit.gateway.stages.record import RecordOutcome, RecordRefusal, RecordReply
 from remit.gateway.stages.resolve import Ready, Resolve, ResolveModel
 from remit.gateway.stages.take_limits import Queue, TakeLimits, TakeTurn
+from remit.gateway.stages.take_secrets import TakeSecrets
 from remit.gateway.stages.validate_arguments import ValidateArguments
 from remit.journal.effects import COMMITTED, READS
 from remit.large import LARGE, is_large
@@ -57,6 +58,7 @@ STAGES: Final[tuple[Callable[[Services], Stage], ...]] = (
     Confirm,  # asks a person, or checks what the person approved
     TakeTurn,  # waits for its turn in the limits of the settings, over all processes
     Queue,  # waits for a slot, if the tool runs only so often at once
+    TakeSecrets,  # reads the secrets that the tool declares
     TakeLimits,  # counts it against the limits that rules set
     Announce,  # journals the intent, durably before any side effect
     RecordOutcome,  # on the way back: result against the output schema, evidence, the outcome event

@@ -9,6 +9,7 @@ from remit.gateway.confirmations import Confirmations
 from remit.gateway.model_request import Allowance
 from remit.gateway.readiness import Readiness
 from remit.gateway.schema_gate import Mode, SchemaGate
+from remit.gateway.secrets import Secrets
 from remit.gateway.takings import Takings
 from remit.gateway.turnstiles import Turnstiles
 from remit.journal.journal import Journal
@@ -73,6 +74,8 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     """The migrations of recorded arguments to those of today's tools."""
     mismatch: str = "warn"
     """The meaning of other versions than recorded: `warn`, `fail` or `migrate`."""
+    secrets: Secrets = msgspec.field(default_factory=Secrets)
+    """The secrets of tools."""
     prices: Prices = msgspec.field(default_factory=Prices)
     metrics: Registry = msgspec.field(default_factory=Registry)
 

@@ -6,7 +6,6 @@ something is signed or checked.
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,8 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from remit.errors import SettingsError
 from remit.journal.seals import contents, keep_new
-from remit.process.child import Child
-from remit.process.environment import environment
+from remit.process.output import output_of
 from remit.settings.expansion import expand
 
 if TYPE_CHECKING:
@@ -23,8 +21,6 @@ if TYPE_CHECKING:
 
 _PEM: Final = re.compile(rb"-----BEGIN [A-Z ]+-----.+?-----END [A-Z ]+-----\n?", re.DOTALL)
 _HOW: Final = "Make one: openssl genpkey -algorithm ed25519 -out KEY.pem; chmod 600 KEY.pem."
-_LONGEST: Final = 64 * 1024
-_LONGEST_S: Final = 30.0
 
 
 class KeyPlace(NamedTuple):
@@ -48,7 +44,8 @@ class KeyPlace(NamedTuple):
     async def load(self, environ: Mapping[str, str], folder: Path) -> list[Ed25519PrivateKey]:
         """Return the keys, the one in use first; a program runs in `folder`. Raise SettingsError."""
         if self.command:
-            return private_keys(await self._printed(environ, folder), f"{self.part}.key_command")
+            setting = f"{self.part}.key_command"
+            return private_keys(await output_of(self.command, environ, folder, setting), setting)
         keys = self.known(environ)
         if not keys:
             reason = f"{self.file} does not exist" if self.file else "there is no key to sign with"
@@ -64,24 +61,6 @@ class KeyPlace(NamedTuple):
             return private_keys(expand(self.key, environ, setting).encode(), setting)
         data = contents(self.file, setting) if self.file else b""
         return private_keys(data, str(self.file)) if data else []
-
-    async def _printed(self, environ: Mapping[str, str], folder: Path) -> bytes:
-        """Return the output of the program that prints the keys; it appears nowhere else."""
-        child = Child(tail_bytes=_LONGEST)
-        try:
-            await child.start(self.command, env=environment(environ, {}), cwd=str(folder))
-            child.close_stdin()
-            async with asyncio.timeout(_LONGEST_S):
-                status = await child.ended()
-        except (OSError, TimeoutError) as error:
-            reason = f"{self.part}.key_command: {str(error) or 'no answer in time'}"
-            raise SettingsError(reason, remedy="Name a program by its path.") from error
-        finally:
-            await child.close()
-        if status != 0:
-            reason = f"{self.part}.key_command: {child.why_ended}"
-            raise SettingsError(reason, remedy="Run it in the project folder, and see.")
-        return child.out.data
 
 
 def private_keys(data: bytes, where: str) -> list[Ed25519PrivateKey]:

@@ -29,6 +29,7 @@ from remit.settings.sections.process import (
     ReadinessSettings,
     ServeSettings,
 )
+from remit.settings.sections.secrets import SecretSettings
 
 HIDDEN: Final = "(set)"
 """Stands for the value of a setting of a part that the core does not know."""
@@ -50,6 +51,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     app: AppSettings
     tools: ToolSettings
     limits: LimitSettings
+    secrets: SecretSettings
     mcp: McpSettings
     fs: FsSettings
     policy: PolicySettings

@@ -56,6 +56,7 @@ class FunctionTool(Generic[P, R_co]):
         signature: hints.Signature,
         terms: SandboxTerms | None = None,
         retry_on: tuple[type[Exception], ...] = (),
+        secrets: tuple[str, ...] = (),
     ) -> None:
         self.function = function
         self.meta = meta
@@ -63,6 +64,8 @@ class FunctionTool(Generic[P, R_co]):
         """The terms on which its provider runs it in the sandbox; None: it runs in this process."""
         self.retry_on = retry_on
         """Exceptions that count as failed connections."""
+        self.secrets = secrets
+        """The names of the secrets that it takes of its CallContext."""
         self._arguments = signature.arguments
         self.built = signature.arguments is not None
         """Whether its type hints made its schema, and arguments become values of these types."""
@@ -181,6 +184,7 @@ def tool(
     sandbox: bool | Mapping[str, Any] | SandboxTerms = False,
     output_trusted: bool | Literal["always"] = True,
     retry_on: tuple[type[Exception], ...] = (),
+    secrets: tuple[str, ...] = (),
 ) -> ToolDecorator:
     """Make a tool of a function: type hints become schemas, the docstring's first paragraph the description.
 
@@ -189,7 +193,7 @@ def tool(
     seconds. `budget`: what calls may use. `input_schema`, `output_schema`: ready JSON schemas in place of the type
     hints; the function takes the arguments by name, as JSON. `sandbox`: it runs in the sandbox; True or SandboxTerms.
     `unprotected`: an L2 function runs in this process, without isolation; else it is refused (rule 9).
-    `retry_on`: exceptions that count as failed connections, after which `retry` may try again.
+    `retry_on`: exceptions that count as failed connections, which `retry` may cure. `secrets`: what `ctx.secret` gives.
     `output_trusted`: False if anyone may have written what it returns; "always" if it says only what your source does.
     Raises NameInvalidError, SchemaError, or UsageError if options contradict each other.
     """
@@ -199,8 +203,7 @@ def tool(
     terms = _terms(name, sandbox, unprotected=unprotected)
 
     def decorate(function: Callable[..., Any], /) -> FunctionTool[..., Any]:
-        _check_callable(name, function)
-        signature = hints.read(function) if input_schema is None else hints.given(function, input_schema)
+        signature = _signature_of(name, function, input_schema, secrets)
         _check_enclosable(name, function, signature, terms, retry_on)
         meta = ToolMeta(
             name=name,
@@ -220,9 +223,20 @@ def tool(
             budget=None if budget is None else dict(budget),
             output_trusted=output_trusted,
         )
-        return FunctionTool(function, meta, signature, terms, retry_on)
+        return FunctionTool(function, meta, signature, terms, retry_on, tuple(secrets))
 
     return decorate  # type: ignore[return-value] # one function serves all three forms
+
+
+def _signature_of(
+    name: str, function: Callable[..., Any], input_schema: JsonSchema | None, secrets: tuple[str, ...]
+) -> hints.Signature:
+    """Return what its hints say. Raise UsageError if it is no single function, or has no way to its secrets."""
+    _check_callable(name, function)
+    signature = hints.read(function) if input_schema is None else hints.given(function, input_schema)
+    if secrets and signature.context is None:
+        raise UsageError(f"{name}: without a CallContext it gets no secrets", remedy="Take one as first parameter.")
+    return signature
 
 
 def _signature_called(function: Callable[..., Any], context: str | None) -> inspect.Signature:

@@ -112,6 +112,18 @@ class JobFacts(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.json.decode(self.encoded)
 
 
+class SecretsOfCall(Protocol):
+    """The secrets of one call."""
+
+    def get(self, name: str) -> str | None:
+        """Return a secret as it was when the call was announced; None: the call has none of this name."""
+        ...
+
+    def refuse(self, name: str) -> None:
+        """Have a secret read again for the next call."""
+        ...
+
+
 def no_time() -> None:
     """Give a call no more time."""
 
@@ -159,6 +171,23 @@ class CallContext(msgspec.Struct, frozen=True, kw_only=True):
     """The stream of the session that calls, if the call is recorded in another, as one that asks a person is."""
     inside: Inside | None = None
     """Records what a program does that the call runs; None where a call is only asked about."""
+    secrets: SecretsOfCall | None = None
+    """The secrets that the tool declares; None: it declares none, or is only asked about a call."""
+
+    def secret(self, name: str) -> str:
+        """Return a secret that the tool declares. Raises ProviderError (SECRET_DENIED) for any other.
+
+        Its value is masked in whatever the call records. Never pass it on in the arguments of another call.
+        """
+        value = self.secrets.get(name) if self.secrets is not None else None
+        if value is None:
+            raise ProviderError(f"it does not declare the secret {name}", cause=None, code=Code.SECRET_DENIED)
+        return value
+
+    def refuse_secret(self, name: str) -> None:
+        """Report that a secret was not accepted, as by a status 401: the next call or attempt reads it again."""
+        if self.secrets is not None:
+            self.secrets.refuse(name)
 
     @property
     def conversation(self) -> str:
@@ -225,6 +254,15 @@ class Limited(Protocol):
 
     def slots(self, name: str) -> asyncio.Semaphore | None:
         """Give what a call of this tool holds from before it is announced until it ends; None: it waits for nothing."""
+        ...
+
+
+@runtime_checkable
+class UsesSecrets(Protocol):
+    """A provider whose tools need secrets of the settings."""
+
+    def secrets(self, name: str) -> tuple[str, ...]:
+        """Return the names of the secrets that a tool declares."""
         ...
 
 

@@ -16,7 +16,7 @@ from remit.errors import NameInvalidError, NotCanonicalError, RemitError, Schema
 from remit.tools.budget import Budget, parse_budget
 from remit.tools.meta import JsonSchema, ToolMeta
 from remit.tools.names import check_name, key_of, provider_of, wire_name
-from remit.tools.provider import Limited, ToolProvider, Typed
+from remit.tools.provider import Limited, ToolProvider, Typed, UsesSecrets
 from remit.tools.schema import CompiledSchema, compile_schema
 
 _READ_BY_MODELS: Final = frozenset({"description", "title", "enum", "const", "default", "examples", "$comment"})
@@ -62,6 +62,8 @@ class Tool:
     """The budget of its calls."""
     slots: asyncio.Semaphore | None = None
     """Held by each call while it runs, if its provider runs only so many at once."""
+    secrets: tuple[str, ...] = ()
+    """The secrets of the settings that each call is given."""
 
 
 def admit(meta: ToolMeta, provider: ToolProvider, *, closed: bool) -> Tool:
@@ -83,6 +85,7 @@ def admit(meta: ToolMeta, provider: ToolProvider, *, closed: bool) -> Tool:
             prompt_hash=identity.prompt_hash,
             budget=parse_budget(meta.budget),
             slots=provider.slots(meta.name) if isinstance(provider, Limited) else None,
+            secrets=provider.secrets(meta.name) if isinstance(provider, UsesSecrets) else (),
         )
     except RemitError as error:
         return quarantine(meta, provider, error.message)

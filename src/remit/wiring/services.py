@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from remit.gateway.proof import Proofs
     from remit.gateway.readiness import Probe, Readiness
     from remit.gateway.schema_gate import SchemaGate
+    from remit.gateway.secrets import Secrets
     from remit.gateway.services import Limits, Services
     from remit.gateway.takings import Takings
     from remit.gateway.turnstiles import Turnstiles
@@ -107,6 +108,14 @@ class ServicesOnUse:
     @cached_property
     def turnstiles(self) -> Turnstiles | None:
         return _turnstiles(self._settings, self.journal)
+
+    @cached_property
+    def secrets(self) -> Secrets:
+        from remit.gateway.secrets import Secrets
+        from remit.settings.sections.secrets import secret_tables
+
+        tables = secret_tables(self._settings.secrets.named)
+        return Secrets(tables, os.environ, self._settings.folder, self.journal.clock)
 
     @cached_property
     def allowance(self) -> Allowance:

@@ -151,6 +151,7 @@ class Announce:
             decided_at=call.decided_at,
             facts=call.facts,
             policy_kept=True,
+            secrets=call.secrets.versions if call.secrets is not None else {},
         )
 
     def _trusts(self, call: Call) -> bool:

@@ -24,6 +24,8 @@ from remit.tasks import Own
 from remit.tools.provider import ToolResult
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from remit.gateway.services import Services
 
 
@@ -131,11 +133,13 @@ class Invoke:
             now=self._clock.now(),
             moves=lambda: self._deadlines.extend(deadline, timeout, deadline.began + call.longest_s),
         )
+        context = context if call.secrets is None else call.secrets.given_to(context)
         cancels, outcome, began = task.cancelling(), _OK, self._clock.monotonic()
         deadline = self._deadlines.start(task, timeout)
         try:
             meta = call.tool.meta
-            call.result = await Own(call.tool.provider.invoke(meta.name, call.args, context), task)
+            result = await Own(call.tool.provider.invoke(meta.name, call.args, context), task)
+            call.result = result if call.secrets is None else await call.secrets.without(result)
         except BaseException as error:
             self._deadlines.stop(deadline)
             if isinstance(error, KeyboardInterrupt | GeneratorExit):
@@ -158,8 +162,10 @@ class Invoke:
             failure = _Failure(Code.TOOL_TIMEOUT, Code.Timeout, late, doubt=True)
         else:
             failure = _failure(error)
+            text: Callable[[str], str] = str if call.secrets is None else call.secrets.text
+            failure = failure._replace(why=text(failure.why))
             if _log.isEnabledFor(logging.DEBUG):
-                _log.debug("%s raised: %s", meta.name, mask("".join(traceback.format_exception(error))))
+                _log.debug("%s raised: %s", meta.name, mask(text("".join(traceback.format_exception(error)))))
         unknown = failure.code is Code.OUTCOME_UNKNOWN and meta.side_effects
         reported = getattr(error, "effect", "") if isinstance(error, ProviderError) and not late else ""
         effect = _effect(failure, reported) if meta.side_effects else READS
@@ -175,8 +181,10 @@ class Invoke:
         # A subclass may not have called ProviderError's own constructor.
         evidence = getattr(error, "evidence", ()) if isinstance(error, ProviderError) and not late else ()
         repaired = getattr(error, "repaired", None) if isinstance(error, ProviderError) and not late else None
-        call.result = ToolResult(None, tuple(evidence), repaired) if evidence or repaired else None
+        result = ToolResult(None, tuple(evidence), repaired) if evidence or repaired else None
+        call.result = result if result is None or call.secrets is None else call.secrets.result(result)
         detail = getattr(error, "detail", None) if isinstance(error, ProviderError) and not late else None
+        detail = detail if call.secrets is None else call.secrets.value(detail)
         frames = getattr(error, "frames", ()) if isinstance(error, ProviderError) else frames_of(error)
         frames = () if late else frames
         again_ms = getattr(error, "again_ms", None) if failure.code in LIMITED else None

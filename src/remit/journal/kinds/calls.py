@@ -98,6 +98,8 @@ class ToolInvocationStarted(Payload, frozen=True, kw_only=True):
     """The facts beside the call that rules asked for."""
     policy_kept: bool = False
     """Whether the text of the rules is kept under `policy_hash`."""
+    secrets: dict[str, str] = msgspec.field(default_factory=dict)
+    """The version of each secret that the tool was given, as an HMAC."""
 
 
 class ToolInvocationFinished(Payload, frozen=True, kw_only=True):

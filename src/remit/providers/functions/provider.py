@@ -190,6 +190,10 @@ class FunctionProvider:
         tool = self._tools.get(name)
         return None if tool is None or tool.is_async or tool.terms is not None else self._threads.slots
 
+    def secrets(self, name: str) -> tuple[str, ...]:
+        tool = self._tools.get(name)
+        return tool.secrets if tool is not None else ()
+
     def typed(self, name: str) -> bool:
         tool = self._tools.get(name)
         return tool is not None and tool.built

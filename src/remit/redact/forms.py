@@ -1,0 +1,85 @@
+"""Values that are known to be secret, masked wherever they stand: by value, in the forms that programs write them in.
+
+Each value is looked for as it is, as JSON writes it (once and twice, and in ASCII), in a URL, in hexadecimal, and in
+Base64 at each of its three alignments. A search for one form at a time is thirty times as fast as one pattern of all.
+Pure.
+"""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from collections.abc import Iterable
+from typing import Any, Final
+
+SHORTEST: Final = 8
+"""Characters of the shortest value that is masked: a shorter one stands in other words, too."""
+_ALIGNMENTS: Final = 3
+_UNRESERVED: Final = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~"
+"""Bytes that a URL holds as they are (RFC 3986, 2.3)."""
+_URL_SAFE: Final = str.maketrans("+/", "-_")
+
+
+def forms_of(value: str) -> frozenset[str]:
+    """Return a value in each form that is looked for."""
+    data = value.encode("utf-8", "surrogatepass")
+    forms = {value, json.dumps(value)[1:-1], _within_json(value), _percent(data)}
+    forms |= {_percent(data).replace("%20", "+"), data.hex(), data.hex().upper()}
+    for before in range(_ALIGNMENTS):
+        # Characters that hold bits of what stands before or behind are not the value's own.
+        whole = b64encode(bytes(before) + data).decode()[-(-before * 4 // 3) : (before + len(data)) * 4 // 3]
+        forms |= {whole, whole.translate(_URL_SAFE)}
+    return frozenset(forms)
+
+
+def _percent(data: bytes) -> str:
+    return "".join([chr(byte) if byte in _UNRESERVED else f"%{byte:02X}" for byte in data])
+
+
+def _within_json(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)[1:-1]
+
+
+class ValueMask:
+    """Masks known values; it never says what they are."""
+
+    def __init__(self, values: Iterable[str], mask: str) -> None:
+        self._mask = mask
+        self._texts = sorted({form for value in values for form in forms_of(value)}, key=len, reverse=True)
+        self._data = [text.encode("utf-8", "surrogatepass") for text in self._texts]
+        escaped = {*self._texts, *map(_within_json, self._texts)}
+        self._json = [text.encode("utf-8", "surrogatepass") for text in sorted(escaped, key=len, reverse=True)]
+
+    def text(self, text: str) -> str:
+        """The text without the values."""
+        for form in self._texts:
+            if form in text:
+                text = text.replace(form, self._mask)
+        return text
+
+    def data(self, data: bytes) -> bytes:
+        """Bytes without the values."""
+        return self._replaced(data, self._data)
+
+    def encoded(self, encoded: bytes) -> bytes:
+        """JSON without the values; a number with one leaves broken JSON: see `value`."""
+        return self._replaced(encoded, self._json)
+
+    def value(self, value: Any) -> Any:
+        """A JSON value without the values, names of members and numbers included."""
+        if isinstance(value, str):
+            return self.text(value)
+        if isinstance(value, dict):
+            return {self.value(name): self.value(item) for name, item in value.items()}
+        if isinstance(value, list | tuple):
+            return [self.value(item) for item in value]
+        if isinstance(value, int | float) and self.text(str(value)) != str(value):
+            return self._mask
+        return value
+
+    def _replaced(self, data: bytes, forms: Iterable[bytes]) -> bytes:
+        mask = self._mask.encode()
+        for form in forms:
+            if form in data:
+                data = data.replace(form, mask)
+        return data
