@@ -16,6 +16,7 @@ from remit.clock import SECOND
 from remit.codes import Code
 from remit.errors import AppendConflictError, RemitError, StateError
 from remit.gateway.outcome import Outcome
+from remit.gateway.secrets import Secrets
 from remit.gateway.services import Limits
 from remit.journal.kinds import ConfirmationRequested
 from remit.journal.sqlite.store import SqliteStore
@@ -224,7 +225,8 @@ class FileStore(WatchedStore):
 async def test_of_two_processes_that_use_one_approval_one_pays(tmp_path: Path) -> None:  # C16
     def process() -> World:
         clock = ManualClock()
-        parts: dict[str, Any] = {"limits": Limits(), "calls": {}, "rules": (), "required": {}, "optional": {}}
+        means = {"limits": Limits(), "secrets": Secrets()}
+        parts: dict[str, Any] = {**means, "calls": {}, "rules": (), "required": {}, "optional": {}}
         return World(FileStore(tmp_path / "journal.db", clock), clock, [FunctionProvider([pay])], **parts)
 
     one, two = process(), process()

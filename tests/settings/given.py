@@ -52,6 +52,7 @@ OWN: Final[dict[str, Three]] = {
     "recorder.witness": ("https://a.example", "https://b.example", "https://c.example"),
     "recorder.stamp_url": ("https://a.example", "https://b.example", "https://c.example"),
     "recorder.stamp_roots": ("/a", "/b", "/c"),
+    "login.grants": ([{"group": "a"}], [{"group": "b"}], []),
     "login.client_secret": ("${A}", "${B}", "${C}"),
     "audit.key": ("${A}", "${B}", "${C}"),
     "audit.anchor_url": ("http://127.0.0.1:1", "http://127.0.0.1:2", "http://127.0.0.1:3"),
