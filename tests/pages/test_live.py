@@ -85,7 +85,7 @@ async def test_news_between_press_and_release_take_no_click(served: Served, brow
         for _ in range(3):
             await opened.service.jobs.settled([job.id])
             await job.signal("on")
-        await expect(page.get_by_role("link", name="shop.look")).to_have_count(3)
+        await expect(page.locator("#step-rows").get_by_role("link", name="shop.look")).to_have_count(3)
         await page.mouse.up()
         await expect(page.get_by_label("Payload, as JSON")).to_be_visible()
         await page.get_by_text("Signal", exact=True).click()
