@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from pathlib import Path
 
 from remit import CallContext, Remit, Run, recipe, tool
+from remit.errors import JournalError
 from remit.parts.tickets.runner import RunnerConfig
 from tests.client.conftest import serving
 from tests.crash import ticket_worker
@@ -61,7 +63,9 @@ def work(url: str, folder: str, placer: str) -> None:
                 await asyncio.wait({runner})
                 await engine.restart()
 
-    asyncio.run(main())
+    while True:  # one that begins while PostgreSQL is away ends, and its supervisor begins it again
+        with suppress(JournalError):
+            asyncio.run(main())
 
 
 def serve(url: str, folder: str, placer: str, port: int) -> None:
@@ -72,4 +76,6 @@ def serve(url: str, folder: str, placer: str, port: int) -> None:
         async with opened(url, Path(folder), placer) as remit, serving(remit.service, port=port):
             await asyncio.Event().wait()
 
-    asyncio.run(main())
+    while True:  # one that begins while PostgreSQL is away ends, and its supervisor begins it again
+        with suppress(JournalError):
+            asyncio.run(main())
