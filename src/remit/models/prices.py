@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from functools import lru_cache
-from importlib.metadata import PackageNotFoundError, version
 from importlib.resources import files
 from typing import Final, NamedTuple
 
@@ -100,6 +99,8 @@ def _packaged(provider: str, model: str, usage: Usage, at: int) -> Cost | None:
 
 @lru_cache(maxsize=1)
 def _table() -> str:
+    from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415 - slow to load, and few ask a model
+
     try:
         data = files(_PACKAGE).joinpath("data.py").read_bytes()
         return f"genai-prices/{version('genai-prices')}+{sha256(data)}"
