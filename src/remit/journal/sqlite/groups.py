@@ -17,7 +17,7 @@ import msgspec
 from remit.errors import JournalError
 from remit.journal.commit import AppendRun, conflict, folds
 from remit.journal.event import Append, Blob, Commit, Cut, Event, HeadPatch
-from remit.journal.labels import KIND
+from remit.journal.labels import KIND, entries
 from remit.journal.sqlite import queries
 from remit.journal.sqlite.schema import Transaction
 from remit.journal.sqlite.schema import index as index_labels
@@ -186,8 +186,9 @@ class GroupWriter:
         accepted = self._create(append) if creates else self._advance(append)
         if accepted:
             self._insert(append.events)
-            if append.kind == KIND and append.patch.labels is not msgspec.UNSET:
-                index_labels(self._db, self._id(append.stream), append.patch.labels)
+            labels = append.patch.labels
+            if append.kind == KIND and labels is not msgspec.UNSET and (append.expect_seq or entries(labels)):
+                index_labels(self._db, self._id(append.stream), labels)
         return accepted
 
     def _create(self, append: Append) -> bool:
