@@ -30,8 +30,9 @@ _ASKING: Final = frozenset(
 """Words of the asking, not of what is asked."""
 
 _NAME: Final = re.compile(r"\w+")
-_UNSPACED: Final = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff]")
-_RUN: Final = re.compile(rf"{_UNSPACED.pattern}+|(?:(?!{_UNSPACED.pattern})[^\W_])+")
+_SCRIPTS: Final = r"\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
+_UNSPACED: Final = re.compile(rf"[{_SCRIPTS}]")
+_RUN: Final = re.compile(rf"[{_SCRIPTS}]+|[^\W_{_SCRIPTS}]+")
 _CAMEL: Final = re.compile(r"([a-z0-9])([A-Z][a-z])")
 _DOUBLED: Final = re.compile(r"([bdfgklmnprtz])\1$")
 _VOWEL: Final = re.compile(r"[aeiouy]")
