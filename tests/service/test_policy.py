@@ -34,6 +34,18 @@ async def test_a_call_that_names_nobody_is_this_processs_own(remit_in: OpenRemit
         assert (await explain("pad.write", {"text": "x"}, principal="bob")).decision.effect == "ask"
 
 
+async def test_an_agents_own_tool_is_explained_before_an_agent_has_used_it(remit_in: OpenRemit) -> None:
+    rules = [{"id": "no-sudo", "effect": "deny", "tools": ["agent.shell"], "when": {"command": {"prefix": "sudo "}}}]
+    async with remit_in(flags={"policy.rules": rules}) as remit:
+
+        async def effect(name: str, command: str) -> str:
+            return (await remit.service.policy.explain(name, {"command": command}, principal="")).decision.effect
+
+        for name in ("claude.bash", "codex.exec_command", "agent.shell"):
+            assert (await effect(name, "sudo ls"), await effect(name, "ls")) == ("deny", "ask")
+        assert (await remit.service.policy.explain("claude.nothing", {}, principal="")).decision.effect == "deny"
+
+
 POTS = {
     "pads": {"per": "month", "zone": "Europe/Berlin", "sum": {"pad.*": "pages/10"}, "max": 5},
     "each": {"per": "day", "by": "principal", "calls": 3},

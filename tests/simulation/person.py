@@ -23,6 +23,7 @@ from remit.settings import Settings, load
 from remit.settings.mcp import McpServer
 from remit.tools.catalog import Catalog
 from remit.tools.listings import ToolVersionRegistry
+from remit.tools.meta import ToolMeta
 from remit.tools.pins import Pins
 from tests.simulation.process import Process
 
@@ -42,6 +43,7 @@ class _Parts(NamedTuple):
     parts: tuple[Capability, ...] = ()
     servers: tuple[McpServer, ...] = ()
     skills: Skills = NO_SKILLS
+    unlisted: tuple[ToolMeta, ...] = ()
 
 
 class Person:

@@ -112,7 +112,7 @@ class ServiceOnUse:
     def policy(self) -> PolicyRules:
         from remit.service.policy import PolicyRules
 
-        return PolicyRules(self._parts.services, self._principal)
+        return PolicyRules(self._parts.services, lambda: self._parts.unlisted, self._principal)
 
     @cached_property
     def tools(self) -> Tools:

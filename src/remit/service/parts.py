@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from remit.settings.mcp import McpServer
     from remit.tools.catalog import Catalog
     from remit.tools.listings import ToolVersionRegistry
+    from remit.tools.meta import ToolMeta
     from remit.tools.pins import Pins
 
 
@@ -55,6 +56,11 @@ class Parts(Protocol):
     @property
     def catalog(self) -> Catalog:
         """All tools."""
+        ...
+
+    @property
+    def unlisted(self) -> tuple[ToolMeta, ...]:
+        """The tools that rules may name and no catalog lists: those of agents, before one has used them."""
         ...
 
     @property

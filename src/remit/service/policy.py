@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,9 +19,11 @@ from remit.policy.rule import Rule
 from remit.policy.table import Table
 from remit.record.decisions import Hits, Ruling, hits_of, rulings_of
 from remit.tools.catalog import ResolveError
+from remit.tools.names import key_of
 
 if TYPE_CHECKING:
     from remit.gateway.services import Services
+    from remit.tools.meta import ToolMeta
 
 
 GIVEN: Final = ("at", "input", "seen", "taken")
@@ -48,8 +50,10 @@ class PotView(msgspec.Struct, frozen=True, kw_only=True):
 class PolicyRules:
     """The rules of this process."""
 
-    def __init__(self, services: Services, principal: str) -> None:
+    def __init__(self, services: Services, unlisted: Callable[[], Sequence[ToolMeta]], principal: str) -> None:
+        """Answer by these services; `unlisted` are the tools that no catalog lists."""
         self._services = services
+        self._unlisted = unlisted
         self._principal = principal
 
     # --- queries
@@ -105,12 +109,13 @@ class PolicyRules:
             tool_found, args = await self._services.catalog.resolve(tool, args)
         except ResolveError as error:
             known = self._services.catalog.known(tool)
-            reason = f"{error.reason}. {error.remedy}".strip()
+            meta = known.meta if known else self._unlisted_tool(tool)
+            reason = f"{error.reason}. {error.remedy}".strip() if known or meta is None else ""
         else:
-            known, reason = tool_found, ""
+            known, meta, reason = tool_found, tool_found.meta, ""
         query = Query(
-            tool=known.meta if known else None,
-            key=known.key if known else tool,
+            tool=meta,
+            key=known.key if known else key_of(meta.name) if meta else tool,
             args=args,
             caller=Caller(principal=principal or self._principal, kind=kind, recipe=recipe),
             contract_hash=known.contract_hash if known else "",
@@ -120,6 +125,10 @@ class PolicyRules:
         query = await self._with_facts(query, given_of(table), "taken" in table)
         found_out = explain(self._services.policy, query, await self._services.remembered.active())
         return replace(found_out, problems=(reason, *found_out.problems)) if reason else found_out
+
+    def _unlisted_tool(self, name: str) -> ToolMeta | None:
+        """Return the tool of a full name; of an alias, under which several agents have theirs, the first."""
+        return next((meta for meta in self._unlisted() if name in {meta.name, meta.alias}), None)
 
     async def _with_facts(self, query: Query, given: Given, taken: bool) -> Query:
         """The query with what is given, and with what the journal says of limits where that is not."""

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from remit.tools.catalog import Catalog
     from remit.tools.function import FunctionTool
     from remit.tools.listings import ToolVersionRegistry
+    from remit.tools.meta import ToolMeta
     from remit.tools.migration import Migration, Migrations
     from remit.tools.pins import Pins
     from remit.tools.provider import ToolProvider
@@ -134,6 +135,13 @@ class Runtime:
 
         opened = providers_of(named_parts(self.parts, self.settings.tools.only), self.opening())
         return (*opened, *self.modules.providers, *self._additions.providers)
+
+    @property
+    def unlisted(self) -> tuple[ToolMeta, ...]:
+        """The tools that rules may name and no catalog lists. Raises UsageError."""
+        from remit.wiring.parts import unlisted_of
+
+        return unlisted_of(self.parts)
 
     @cached_property
     def programs(self) -> Programs:
