@@ -5,6 +5,7 @@ Call it in a process that may be killed: PDFium is C++, and PDFs come from anyon
 
 from __future__ import annotations
 
+import re
 from typing import Any, Final
 
 from remit.codes import Code
@@ -14,6 +15,11 @@ _LOCKED: Final = frozenset({4, 5})
 """PDFium's codes for a password that is missing or an encryption that it does not know."""
 _HYPHEN: Final = "\x02"
 """PDFium's sign for the hyphen of a word that is divided between two lines."""
+_CATALOG: Final = re.compile(rb"/Type\s{0,9}/Catalog\b")
+_OBJECT: Final = re.compile(rb"(\d{1,10}\s{1,9}\d{1,5})\s{1,9}obj\b")
+_LOCK: Final = re.compile(rb"/Filter\s{0,9}/Standard\b")
+_NEAR: Final = 4_096
+"""Bytes of an object before the word that says what it is."""
 
 
 def read_pdf(job: Job) -> Parsed | Refused:
@@ -23,7 +29,7 @@ def read_pdf(job: Job) -> Parsed | Refused:
     except ModuleNotFoundError:
         return Refused(Code.SpawnFailed.name, "pypdfium2 is not installed: pip install 'remit[documents]'")
     try:
-        document = pypdfium2.PdfDocument(job.data)
+        document = _opened(pypdfium2, job.data)
         page_count = len(document)
         filled = document.get_formtype() != pypdfium2.raw.FORMTYPE_NONE
         if filled:
@@ -35,6 +41,18 @@ def read_pdf(job: Job) -> Parsed | Refused:
     pages = (_page(pypdfium2, document, number, filled=filled) for number in range(page_count))
     title = " ".join(str(document.get_metadata_dict().get("Title", "")).replace("\0", "").split())
     return joined(pages, job, title=_clean(title)[:500], page_count=page_count)
+
+
+def _opened(pypdfium2: Any, data: bytes) -> Any:
+    """Open a PDF. PDFium makes its table of objects again, but not a lost trailer, which says where to begin."""
+    try:
+        return pypdfium2.PdfDocument(data)
+    except pypdfium2.PdfiumError:
+        catalogs = [match.start() for match in _CATALOG.finditer(data)]
+        objects = list(_OBJECT.finditer(data, max(0, catalogs[-1] - _NEAR), catalogs[-1])) if catalogs else []
+        if not objects or _LOCK.search(data):
+            raise
+        return pypdfium2.PdfDocument(data + b"\ntrailer << /Root %s R >>\n" % objects[-1][1])
 
 
 def _page(pypdfium2: Any, document: Any, number: int, *, filled: bool) -> str:

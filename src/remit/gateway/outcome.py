@@ -162,6 +162,7 @@ def answered(event: CommandCommitted, message: Message) -> Answered:
         output=event.output_tokens,
         cached=event.cached_tokens,
         cache_written=event.cache_written_tokens,
+        cache_written_hour=event.cache_written_hour_tokens,
         reasoning=event.reasoning_tokens,
     )
     reply = Reply(

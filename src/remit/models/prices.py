@@ -35,6 +35,8 @@ class Price(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """Input read from a cache; None: as any other."""
     cache_written: float | None = None
     """Input written to a cache; None: as any other."""
+    cache_written_hour: float | None = None
+    """Input written to a cache for an hour; None: as what is written for less."""
 
 
 class Cost(NamedTuple):
@@ -71,9 +73,10 @@ class Prices:
 def _amount(price: Price, usage: Usage) -> float:
     cached = price.input if price.cached is None else price.cached
     written = price.input if price.cache_written is None else price.cache_written
-    plain = usage.input - usage.cached - usage.cache_written
-    tokens = plain * price.input + usage.cached * cached + usage.cache_written * written + usage.output * price.output
-    return tokens / _MILLION
+    for_an_hour = written if price.cache_written_hour is None else price.cache_written_hour
+    plain, brief = usage.input - usage.cached - usage.cache_written, usage.cache_written - usage.cache_written_hour
+    kept = usage.cached * cached + brief * written + usage.cache_written_hour * for_an_hour
+    return (plain * price.input + kept + usage.output * price.output) / _MILLION
 
 
 def _packaged(provider: str, model: str, usage: Usage, at: int) -> Cost | None:
@@ -88,6 +91,7 @@ def _packaged(provider: str, model: str, usage: Usage, at: int) -> Cost | None:
         output_tokens=usage.output,
         cache_read_tokens=usage.cached,
         cache_write_tokens=usage.cache_written,
+        cache_write_1h_tokens=usage.cache_written_hour,
     )
     try:
         moment = datetime.fromtimestamp(at / SECOND, UTC)

@@ -24,6 +24,8 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Input tokens read from a cache."""
     cache_written: int = 0
     """Input tokens written to a cache."""
+    cache_written_hour: int = 0
+    """Those of them that it keeps for an hour, at a price of their own."""
     reasoning: int = 0
     """Output tokens spent on reasoning."""
 

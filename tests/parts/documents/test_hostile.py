@@ -40,6 +40,12 @@ REFUSED: dict[str, tuple[str, bytes | Callable[[], bytes], Code, str]] = {
     "an entity that names a file": ("a.docx", archive({"word/document.xml": OUTSIDE}), UNREADABLE, "DTD"),
     "a bomb in the styles": ("a.docx", docx("", {"word/styles.xml": BOMB}), UNREADABLE, "DTD"),
     "XML nested deep": ("a.docx", docx("<w:p>" * 5_000), UNREADABLE, "nested"),
+    "a locked PDF cut before its trailer": (
+        "a.pdf",
+        WHOLE[: WHOLE.index(b"\nxref")] + b"\n9 0 obj << /Filter /Standard >> endobj",
+        UNREADABLE,
+        "no PDF",
+    ),
     "XML that ends early": ("a.docx", archive({"word/document.xml": f"<w:document {W}><w:p>"}), UNREADABLE, "damaged"),
     "a ZIP cut short": ("a.docx", docx(paragraph("x" * 9_000))[:-30], UNREADABLE, "damaged"),
     "a ZIP with bytes changed": ("a.docx", docx("x" * 999).replace(b"K\x03", b"K\x07", 1), NOT_TEXT, "not text"),
@@ -65,6 +71,7 @@ READ: dict[str, tuple[str, bytes, str, str]] = {
     "a PDF named as text": ("a.txt", WHOLE, "pdf", "page one"),
     "a Word document named as PDF": ("a.pdf", docx(paragraph("words")), "docx", "words"),
     "a broken xref": ("a.pdf", WHOLE.replace(b"startxref\n", b"startxref\n9"), "pdf", "page one"),
+    "a PDF cut before its trailer": ("a.pdf", WHOLE[: WHOLE.index(b"\nxref")], "pdf", "page one"),
     "a PDF whose pages are a circle": (
         "a.pdf",
         WHOLE.replace(b"/Kids [5 0 R 7 0 R]", b"/Kids [2 0 R 2 0 R]"),

@@ -66,3 +66,22 @@ def test_without_an_article_the_text_comes_from_resiliparse() -> None:
 @pytest.mark.parametrize("html", ["", "<html></html>", "plain words", "<" * 1_000, "\0\0"])
 def test_a_page_without_text_gives_none(html: str) -> None:
     assert extract(Job(html, "http://e.example/")).links == ()
+
+
+WORDS = "word " * 50
+
+
+@pytest.mark.parametrize(
+    ("html", "note", "links"),
+    [
+        ('<frameset><frame src="/a"><frame src="b#c"></frameset>', "frames", ("/a", "b#c")),
+        ('<p>Short.</p><iframe src="/c"></iframe><a href="/d">d</a>', "frames", ("/c", "/d")),
+        ('<noscript>Enable JavaScript.</noscript><div id="root"></div><script src="/x.js"></script>', "scripts", ()),
+        ('<p>Short.</p><script type="application/ld+json">{}</script>', "", ()),
+        ("<p>Short.</p>", "", ()),
+        (f'<p>{WORDS}</p><iframe src="/c"></iframe><script></script>', "", ()),
+    ],
+)
+def test_a_page_with_few_words_says_where_more_may_stand(html: str, note: str, links: tuple[str, ...]) -> None:
+    found = extract(Job(f"<html>{html}</html>", "http://e.example/"))
+    assert (note in found.note, bool(found.note), found.links) == (True, bool(note), links)

@@ -193,6 +193,7 @@ class RecordReply:
             output_tokens=usage.output,
             cached_tokens=usage.cached,
             cache_written_tokens=usage.cache_written,
+            cache_written_hour_tokens=usage.cache_written_hour,
             reasoning_tokens=usage.reasoning,
             usage=reply.usage_raw,
             cost=cost.amount if cost else None,

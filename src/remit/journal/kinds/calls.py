@@ -379,6 +379,8 @@ class CommandCommitted(Payload, frozen=True, kw_only=True):
     """Input tokens that were read from a cache."""
     cache_written_tokens: int = 0
     """Input tokens that were written to a cache."""
+    cache_written_hour_tokens: int = 0
+    """Those of them that it keeps for an hour."""
     reasoning_tokens: int = 0
     """Output tokens that were spent on reasoning."""
     usage: dict[str, Any] | None = None

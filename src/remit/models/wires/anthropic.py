@@ -314,5 +314,6 @@ def usage_of(raw: dict[str, Any]) -> Usage | None:
         output=count(raw.get("output_tokens")),
         cached=cached,
         cache_written=written,
+        cache_written_hour=min(written, count(obj(raw.get("cache_creation")).get("ephemeral_1h_input_tokens"))),
         reasoning=count(obj(raw.get("output_tokens_details")).get("thinking_tokens")),
     )

@@ -273,6 +273,7 @@ class WebEngine:
             truncated=found.truncated or page.truncated or len(found.text) > _LARGEST_TEXT,
             consent=is_consent(page),
             pages=list(found.pages),
+            note=found.note,
         )
         return ToolResult(msgspec.to_builtins(result), (_evidence(result, ctx),))
 

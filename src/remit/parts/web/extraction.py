@@ -24,6 +24,8 @@ _SHARE: Final = 0.6
 _LINKS: Final = 200
 _AS_REQUESTED: Final = {ord(" "): "%20", **dict.fromkeys(map(ord, "\t\n\r"))}
 """Blanks and line ends within a link, as a browser requests them (the URL Standard)."""
+_FEW: Final = 40
+"""Words of a page below which its text may be elsewhere."""
 _TELLING: Final = 2_000
 """Characters that tell the language."""
 
@@ -45,6 +47,8 @@ class Extract(msgspec.Struct, frozen=True, kw_only=True, tag="extract"):
     pages: tuple[int, ...] = ()
     """Where each page of a PDF begins in `text`."""
     truncated: bool = False
+    note: str = ""
+    """Where more may stand, of a page with few words."""
 
 
 class Job(msgspec.Struct, frozen=True, tag="html"):
@@ -64,13 +68,15 @@ def extract(job: Job) -> Extract:
     marked, links = ("", _walked(tree)) if len(job.html) > _LARGE else _marked(job)
     fits = len(marked.split()) >= _SHARE * len(plain.split())
     text, method = (marked, "trafilatura") if marked and fits else (plain, "resiliparse")
+    note, frames = _elsewhere(tree) if len(text.split()) < _FEW else ("", ())
     return Extract(
         text=text,
         title=" ".join((tree.title or "").split()),
         language=_language(plain),
-        links=links,
+        links=frames + links,
         base=_base(tree),
         method=method,
+        note=note,
     )
 
 
@@ -101,6 +107,16 @@ def _marked(job: Job) -> tuple[str, tuple[str, ...]]:
     links = _links(anchor.get("href") for anchor in tree.iter("a"))
     text = trafilatura.extract(tree, url=job.url, output_format="markdown", include_comments=False, include_tables=True)
     return (text or "").strip(), links
+
+
+def _elsewhere(tree: Any) -> tuple[str, tuple[str, ...]]:
+    """Return where more of a page may stand, and the addresses of its frames."""
+    frames = _links(frame.getattr("src") for frame in tree.document.query_selector_all("frame, iframe"))
+    if frames:
+        return "More may stand in its frames, which are the first of the links.", frames
+    if tree.document.query_selector('script:not([type$="json"])') is not None:
+        return "Its scripts may write more, and they did not run: a browser shows it.", ()
+    return "", ()
 
 
 def _base(tree: Any) -> str:

@@ -73,3 +73,4 @@ class ExtractResult(msgspec.Struct, frozen=True, kw_only=True):
     ]
     consent: Annotated[bool, Meta(description="Whether the page only asks to agree to something before the real one.")]
     pages: Annotated[list[int], Meta(description="Where each page of a PDF begins in `text`.")] = []
+    note: Annotated[str, Meta(description="Where more may stand, of a page with few words; empty: nowhere.")] = ""
