@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from playwright.async_api import Browser, Page, expect
 
 from remit import Remit, Run, recipe, tool
 from remit.pages import session
+from remit.tools.provider import CallContext
 from tests.pages.browsing import window
 from tests.pages.conftest import Served, token
 from tests.patience import PATIENCE_S
@@ -72,6 +74,35 @@ async def test_a_job_moves_on_under_the_eyes_of_its_reader(served: Served, brows
         await page.get_by_text("Signal", exact=True).click()
         await job.signal("on")
         await expect(page.locator("h1")).to_contain_text("completed")
+
+
+async def test_what_a_tool_logs_appears_beside_its_step_while_it_works(served: Served, browser: Browser) -> None:
+    go_on = asyncio.Event()
+
+    @tool("shop.count", level="L0")
+    async def count(ctx: CallContext) -> int:
+        """Count slowly."""
+        ctx.log("412 rows", "warning")
+        await go_on.wait()
+        ctx.log("and the rest")
+        return 412
+
+    @recipe("counts")
+    async def counts(run: Run) -> Any:
+        """Count."""
+        return await run.call(count)
+
+    async with (
+        Remit(":memory:", tools=[count], recipes=[counts]) as opened,
+        served(opened) as server,
+        window(browser, server.url) as shown,
+    ):
+        job = await opened.start(counts())
+        page = await shown.open(f"/jobs/{job.id}?step=1")
+        await expect(page.locator(".log li")).to_contain_text(["warning 412 rows"])
+        go_on.set()
+        await expect(page.locator(".log li")).to_contain_text(["412 rows", "and the rest"])
+        await opened.service.jobs.settled([job.id])
 
 
 async def test_news_between_press_and_release_take_no_click(served: Served, browser: Browser) -> None:

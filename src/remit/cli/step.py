@@ -8,7 +8,7 @@ import msgspec
 
 from remit.cli.output import clean, one_line, short
 from remit.cli.question import show_rows, value_rows
-from remit.cli.story import asked_lines, untrusted_lines, waited_lines
+from remit.cli.story import asked_lines, log_lines, untrusted_lines, waited_lines
 from remit.cli.tables import fields, moment
 from remit.clock import duration
 from remit.redact import MASK, mask
@@ -43,6 +43,7 @@ def _print(out: Channel, job: str, view: StepView, told: StepNarrative | None) -
         waited = [line for confirmation in told.waits for line in waited_lines(confirmation, asked=confirmations)]
         _section(out, "people", [(text, "") for text in lines_asked] + untrusted_lines(told.untrusted) + waited)
         _section(out, "attempts", [(text, "") for text in _attempts(told)])
+        _section(out, "log", log_lines(told.log))
     input_title, came = _TITLES.get(row.name.partition(".")[0], ("input", "result"))
     if view.args is not None:
         _value(out, input_title, view.args)

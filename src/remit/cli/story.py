@@ -18,12 +18,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from remit.cli.output import Channel
-    from remit.record.step import Drift, QuestionRecord, StepNarrative, Untrusted, Waited
+    from remit.record.step import CallLines, Drift, QuestionRecord, StepNarrative, Untrusted, Waited
     from remit.record.story import Narrative, Recovery, Segment
 
 _HASH: Final = 12
 """Hexadecimal digits of a digest that are enough to tell two apart by eye."""
 _MOST_SEGMENTS: Final = 40
+_MOST_LOGGED: Final = 20
+"""The newest log lines of a step that a story tells; `remit show JOB STEP` has all."""
 _DECISIONS: Final = {
     "approve": "approved", "deny": "denied", "edit": "edited", "revoke": "withdrawn", "expire": "expired"
 }  # fmt: skip
@@ -128,6 +130,11 @@ class Story:
             for text, style in waited_lines(waited, asked={one.confirmation for one in step.confirmations}):
                 self._more(text, style)
         self._attempts(step)
+        self._left(step)
+
+    def _left(self, step: StepNarrative) -> None:
+        for text, style in log_lines(step.log)[-_MOST_LOGGED:]:
+            self._more(text, style)
         if step.evidence:
             self._more(f"{len(step.evidence)} piece{'' if len(step.evidence) == 1 else 's'} of evidence")
 
@@ -274,6 +281,15 @@ def _turn_lines(waited: Waited) -> list[tuple[str, str]]:
     if waited.until is not None:
         return [(f"waited for its turn from {since} to {clock_time(waited.until)}: {limit}", "dim")]
     return [(f"waits for its turn since {since}, until {clock_time(waited.due_at or waited.since)}: {limit}", "yellow")]
+
+
+def log_lines(log: CallLines | None) -> list[tuple[str, str]]:
+    """The lines that a tool logged, with the style of each."""
+    if log is None:
+        return []
+    styles = {"error": "red", "warning": "warn"}
+    lines = [(f"{clock_time(each.at)}  {one_line(each.text)}", styles.get(each.level, "dim")) for each in log.lines]
+    return [*lines, (f"… and {counted(log.left_out, 'line')} more", "dim")] if log.left_out else lines
 
 
 def untrusted_lines(told: Untrusted | None) -> list[tuple[str, str]]:

@@ -7,20 +7,21 @@ import hashlib
 import logging
 from contextlib import suppress
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, get_args
 
 import msgspec
 from msgspec.structs import replace
 
 from remit.canonical import sha256
-from remit.errors import ChainBrokenError, PayloadErasedError
+from remit.errors import ChainBrokenError, PayloadErasedError, RemitError
 from remit.gateway.call import Progress, no_progress
 from remit.ids import trace_id
-from remit.journal.blobs import BlobRef
+from remit.journal.blobs import BlobRef, pack
 from remit.journal.event import Blob
-from remit.journal.kinds import INNER, UNSET, BytesKept, decode
+from remit.journal.kinds import INNER, UNSET, BytesKept, CallLogged, LogLine, decode
 from remit.journal.lineage import whole
-from remit.tools.provider import CallContext, no_time
+from remit.redact import line
+from remit.tools.provider import CallContext, LogLevel, no_time
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -46,6 +47,7 @@ def context_of(
     timeout_s: float,
     now: int,
     moves: Callable[[], None] = no_time,
+    lines: CallLog,
 ) -> CallContext:
     """The context of a call that was just announced, by a task of this loop."""
     request = call.request
@@ -70,7 +72,80 @@ def context_of(
         within=request.within,
         moves=moves,
         inside=CallInside(call),
+        lines=lines,
     )
+
+
+LINES: Final = 200
+"""Lines of a call that are recorded; more are counted."""
+LENGTH: Final = 400
+"""Characters of a line."""
+
+
+class CallLog:
+    """Records the lines that a tool writes beside its call: as they come, and all of them before the call's end.
+
+    Lines that come while others are being written are recorded together.
+    """
+
+    __slots__ = ("_call", "_count", "_left_out", "_lines", "_loop", "_over", "_task")
+
+    def __init__(self, call: Call, loop: asyncio.AbstractEventLoop) -> None:
+        self._call = call
+        self._loop = loop
+        self._lines: list[LogLine] = []
+        self._count = self._left_out = 0
+        self._over = False
+        self._task: asyncio.Task[None] | None = None
+
+    def __call__(self, text: str, level: LogLevel) -> None:
+        """Take lines, from any thread; never fails."""
+        if _running_loop() is self._loop:
+            self._take(text, level)
+        else:
+            with suppress(RuntimeError):  # the loop is closed: nothing is recorded any more
+                self._loop.call_soon_threadsafe(self._take, text, level)
+
+    async def end(self) -> None:
+        """Record what is left; nothing is taken after it."""
+        self._over = True
+        if self._task is not None:
+            await self._task
+        if self._left_out:
+            await self._record([], self._left_out)
+
+    def _take(self, text: str, level: LogLevel) -> None:
+        if self._over:
+            return
+        known = level if level in get_args(LogLevel) else "info"
+        for each in str(text)[: LINES * LENGTH].splitlines():
+            if self._count == LINES:
+                self._left_out += 1
+                continue
+            self._count += 1
+            self._lines.append(LogLine(at=self._call.journal.clock.now(), text=line(each, LENGTH), level=known))
+        if self._lines and self._task is None:
+            self._task = self._loop.create_task(self._write())
+
+    async def _write(self) -> None:
+        while self._lines:
+            lines, self._lines = self._lines, []
+            await self._record(lines)
+        self._task = None
+
+    async def _record(self, lines: list[LogLine], left_out: int = 0) -> None:
+        call, packed = self._call, pack(msgspec.json.encode(lines))
+        event = CallLogged(
+            invocation_id=call.invocation_id,
+            step=call.request.step,
+            lines=packed.inline,
+            lines_blob=packed.ref,
+            left_out=left_out,
+        )
+        try:
+            await call.journal.append(call.writer, event, synced=False, blobs=packed.blobs)
+        except RemitError:  # whatever is wrong with the journal, the call's own end says it
+            _log.debug("lines of a call were not recorded", exc_info=True)
 
 
 class CallInside:

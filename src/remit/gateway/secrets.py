@@ -27,7 +27,7 @@ from remit.redact import MASK
 from remit.redact.forms import SHORTEST, ValueMask
 from remit.settings.expansion import KEYRING, expand
 from remit.settings.sections.secrets import SecretTable
-from remit.tools.provider import CallContext, EvidenceCandidate, Keeper, ToolResult
+from remit.tools.provider import CallContext, EvidenceCandidate, Keeper, LogLevel, ToolResult
 
 _LONGEST: Final = 64 * 1024
 
@@ -159,8 +159,13 @@ class TakenSecrets:
         def progress(done: float, total: float | None, message: str) -> None:
             report(done, total, self.text(message))
 
+        write = context.lines
+
+        def lines(text: str, level: LogLevel) -> None:
+            write(self.text(str(text)), level)
+
         keeper = _MaskedKeeper(context.keeper, self._mask) if context.keeper is not None else None
-        return msgspec.structs.replace(context, secrets=self, keeper=keeper, progress=progress)
+        return msgspec.structs.replace(context, secrets=self, keeper=keeper, progress=progress, lines=lines)
 
     def text(self, text: str) -> str:
         """A text without them."""

@@ -23,7 +23,7 @@ from remit.journal.lineage import origin_of, whole
 from remit.journal.scan import every_head
 from remit.record.heads import CALL, PART, head_of, stream_named
 from remit.record.question import arguments
-from remit.record.step import Preview, StepNarrative, shown
+from remit.record.step import CallLines, Preview, StepNarrative, lines_of, shown
 from remit.record.story import Story
 from remit.record.teller import words
 from remit.record.values import value_of
@@ -304,11 +304,16 @@ async def decided_since(journal: Journal, job: str, history: History) -> set[tup
 
 
 async def whole_step(journal: Journal, step: StepNarrative) -> StepNarrative:
-    """A step with what is too long for its events: its untrusted arguments, its changes; as it is if that is gone."""
+    """A step with what is too long for its events, as far as it is still there: untrusted arguments, changes, log."""
     diff = step.state_diff
     if diff is not None and diff.kept is not None:
         recorded = await _kept(journal, diff.kept)
         step = msgspec.structs.replace(step, state_diff=diff.told_by(recorded or b"null"))
+    log = step.log
+    if log is not None and log.kept:
+        more = [each for ref in log.kept for each in lines_of(await _kept(journal, ref) or b"[]")]
+        lines = tuple(sorted((*log.lines, *more), key=lambda each: each.at))
+        step = msgspec.structs.replace(step, log=CallLines(lines=lines, left_out=log.left_out))
     told = step.untrusted
     if told is None or told.kept is None:
         return step

@@ -5,7 +5,7 @@ Changes that a call made outside the job: whether it happened, and the state bef
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final, Literal
 
 import msgspec
@@ -14,6 +14,8 @@ from remit.jobs.state import DOUBT, CallRecord, ModelRecord, stuck_by
 from remit.journal.blobs import BlobRef
 from remit.journal.effects import Effect, effect_of
 from remit.journal.kinds import (
+    CallLogged,
+    LogLine,
     OptionalRaw,
     OptionalRef,
     Sayer,
@@ -362,6 +364,36 @@ class Drift(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.subject}{where}{', ' if what else ''}{what}"
 
 
+class CallLines(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Lines that a tool logged while it was called."""
+
+    lines: tuple[LogLine, ...] = ()
+    left_out: int = 0
+    """Lines beyond those that a call may write."""
+    kept: tuple[BlobRef, ...] = ()
+    """More lines, which stand beside their events and were not read."""
+
+
+def log_of(events: Sequence[CallLogged]) -> CallLines | None:
+    """Return what a tool logged, as far as it stands in the events; None: nothing."""
+    if not events:
+        return None
+    recorded = [bytes(event.lines) for event in events if isinstance(event.lines, msgspec.Raw)]
+    return CallLines(
+        lines=tuple(each for data in recorded for each in lines_of(data)),
+        left_out=sum(event.left_out for event in events),
+        kept=tuple(event.lines_blob for event in events if isinstance(event.lines_blob, BlobRef)),
+    )
+
+
+def lines_of(recorded: bytes) -> tuple[LogLine, ...]:
+    """Return recorded lines; none of bytes that were changed since, as `remit verify` says."""
+    try:
+        return msgspec.json.decode(recorded, type=tuple[LogLine, ...])
+    except msgspec.DecodeError:
+        return ()
+
+
 class StepNarrative(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One step, whole."""
 
@@ -412,6 +444,8 @@ class StepNarrative(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     """The sessions in which the call was made again once it was decided."""
     ungoverned: tuple[str, ...] = ()
     """Calls that a model wanted here and that ran ungoverned, as tool and identifier."""
+    log: CallLines | None = None
+    """The log of its tool; null: it logged nothing."""
 
     @property
     def attempt(self) -> int:

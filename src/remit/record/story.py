@@ -280,6 +280,9 @@ class Story:
     def _ungoverned(self, payload: k.CallUngoverned, at: int) -> None:
         self._step(payload.step, at).ungoverned += (f"{payload.tool_name} {payload.call_id}",)
 
+    def _logged(self, payload: k.CallLogged, at: int) -> None:
+        self._step(payload.step, at).logged += (payload,)
+
     def _drift(self, payload: Drifted, at: int) -> None:
         self.drifts.append(drift_of(payload, at))
 
@@ -327,6 +330,7 @@ class Story:
         k.RequestRelayed: _relay,
         k.CallContinued: _continue,
         k.CallUngoverned: _ungoverned,
+        k.CallLogged: _logged,
         k.JobWaiting: _wait,
         k.WaitCompleted: _end_wait,
         k.TimerFired: _end_wait,

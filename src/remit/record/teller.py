@@ -28,6 +28,7 @@ from remit.record.step import (
     Waited,
     call_state,
     joined,
+    log_of,
     model_state,
     repairs,
     said,
@@ -97,6 +98,7 @@ class Teller:
             "waits": tuple(one.waits.values()),
             "continued": tuple(one.continued.values()),
             "ungoverned": one.ungoverned,
+            "log": log_of(one.logged),
             "confirmations": tuple(sorted(one.asked.values(), key=lambda asked: asked.asked_at)),
         }
         if step in history.calls:
@@ -283,7 +285,9 @@ class Try(NamedTuple):
 class Seen:
     """The facts of one step while its events are read; a job may have ten thousand of them."""
 
-    __slots__ = ("asked", "continued", "relayed", "since", "taken_from", "tries", "ungoverned", "until", "waits")
+    __slots__ = (
+        *("asked", "continued", "logged", "relayed", "since", "taken_from", "tries", "ungoverned", "until", "waits"),
+    )
 
     def __init__(self, at: int, taken_from: str = "") -> None:
         self.since = self.until = at
@@ -295,6 +299,7 @@ class Seen:
         self.ungoverned: tuple[str, ...] = ()
         self.continued: dict[str, Continued] = {}
         """Calls by the session that made them again."""
+        self.logged: tuple[k.CallLogged, ...] = ()
 
     @property
     def waiting(self) -> bool:
@@ -444,6 +449,7 @@ _WORDS: Final[dict[type[k.Payload], Callable[[Any], str]]] = {
     k.ToolInvocationFinished: _finished,
     k.GateRefused: _refused,
     k.CallUngoverned: lambda one: joined(one.step, one.tool_name, one.call_id, "ran ungoverned: no gate saw it"),
+    k.CallLogged: lambda one: joined(one.step, shown(one.lines, one.lines_blob)),
     k.BytesKept: lambda one: joined(one.step, f"{one.kept_blob.bytes} bytes", one.digest),
     k.SchemaGateWarned: lambda one: joined(one.step, one.tool_name, one.boundary, *one.warn_codes),
     k.UndoDeclared: lambda one: joined(one.step, one.tool_name, shown(one.args, one.args_blob)),

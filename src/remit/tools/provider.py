@@ -11,7 +11,7 @@ import asyncio
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from typing import Annotated, Any, Final, Protocol, TypeVar, runtime_checkable
+from typing import Annotated, Any, Final, Literal, Protocol, TypeVar, runtime_checkable
 
 import msgspec
 from msgspec import Meta
@@ -128,6 +128,13 @@ def no_time() -> None:
     """Give a call no more time."""
 
 
+LogLevel = Literal["debug", "info", "warning", "error"]
+
+
+def no_lines(text: str, level: LogLevel) -> None:
+    """Record nothing beside a call."""
+
+
 class CallContext(msgspec.Struct, frozen=True, kw_only=True):
     """What a provider may know of the call it serves."""
 
@@ -173,6 +180,15 @@ class CallContext(msgspec.Struct, frozen=True, kw_only=True):
     """Records what a program does that the call runs; None where a call is only asked about."""
     secrets: SecretsOfCall | None = None
     """The secrets that the tool declares; None: it declares none, or is only asked about a call."""
+    lines: Callable[[str, LogLevel], None] = no_lines
+    """Takes what `log` is told."""
+
+    def log(self, text: str, level: LogLevel = "info") -> None:
+        """Record what the tool does, for people: live beside the step, and later; from any thread, and never fails.
+
+        Each line is masked and cut to 400 characters; a call has 200. No replay reads them.
+        """
+        self.lines(text, level)
 
     def secret(self, name: str) -> str:
         """Return a secret that the tool declares. Raises ProviderError (SECRET_DENIED) for any other.

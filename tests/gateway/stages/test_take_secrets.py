@@ -53,6 +53,7 @@ async def echo(ctx: CallContext, how: str = "plain") -> Any:
             return None
         case "progress":
             ctx.progress(1, 2, value)
+            ctx.log(f"sent {value}")
             return None
         case _:
             return {"key": value, "nested": msgspec.json.encode({"key": value}).decode(), "length": len(value)}

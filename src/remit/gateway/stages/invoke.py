@@ -15,7 +15,7 @@ from remit.codes.row import NOTE
 from remit.errors import ProviderError
 from remit.frames import frames_of
 from remit.gateway.call import Call, Proceed
-from remit.gateway.context import context_of
+from remit.gateway.context import CallLog, context_of
 from remit.gateway.outcome import LIMITED, Outcome, failed
 from remit.gateway.result import words
 from remit.journal.effects import FAILED, READS, UNHEARD, Effect, of_failure
@@ -125,6 +125,7 @@ class Invoke:
             msg = "a tool is called from a task"
             raise AssertionError(msg)
         timeout = call.timeout_s
+        log = CallLog(call, task.get_loop())
         context = context_of(
             call,
             self._catalog,
@@ -132,6 +133,7 @@ class Invoke:
             timeout_s=timeout,
             now=self._clock.now(),
             moves=lambda: self._deadlines.extend(deadline, timeout, deadline.began + call.longest_s),
+            lines=log,
         )
         context = context if call.secrets is None else call.secrets.given_to(context)
         cancels, outcome, began = task.cancelling(), _OK, self._clock.monotonic()
@@ -154,6 +156,7 @@ class Invoke:
                 task.uncancel()
                 task.cancel()
         call.duration_us = int((self._clock.monotonic() - began) * 1_000_000)
+        await log.end()
         return outcome
 
     def _failed(self, call: Call, error: BaseException, late: str) -> Outcome:

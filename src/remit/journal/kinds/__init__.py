@@ -19,6 +19,7 @@ import msgspec
 from remit.errors import ChainBrokenError
 from remit.journal.kinds.calls import (
     BytesKept,
+    CallLogged,
     CallUngoverned,
     CommandCommitted,
     CommandStarted,
@@ -26,6 +27,7 @@ from remit.journal.kinds.calls import (
     EvidenceAttached,
     GateRefused,
     Known,
+    LogLine,
     MessageKept,
     Sayer,
     SchemaGateWarned,

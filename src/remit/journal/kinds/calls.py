@@ -173,6 +173,28 @@ class BytesKept(Payload, frozen=True, kw_only=True):
         return self.kept_blob.digest
 
 
+class LogLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A line that a tool wrote for people while it was called: masked, printable and cut."""
+
+    at: int
+    """When, in microseconds since the Unix epoch."""
+    text: str
+    level: Literal["debug", "info", "warning", "error"] = "info"
+
+
+class CallLogged(Payload, frozen=True, kw_only=True):
+    """Ours: lines that a tool wrote beside its call, for people; a replay reads none of them."""
+
+    KIND: ClassVar[str] = "call_logged"
+    invocation_id: str
+    step: str
+    lines: OptionalRaw = UNSET
+    """A list of `at`, `text` and `level`."""
+    lines_blob: OptionalRef = UNSET
+    left_out: int = 0
+    """Lines beyond those that a call may write."""
+
+
 class GateRefused(Payload, frozen=True, kw_only=True):
     """The gateway refused a call before it was announced."""
 

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import msgspec
 
+from remit.clock import isoformat
 from remit.errors import JournalError
 from remit.jobs.state import KIND
 from remit.journal import kinds as k
@@ -359,11 +360,17 @@ def _facts(step: StepNarrative) -> Iterable[tuple[str, str]]:
         yield "before", effect.before
         yield "after", effect.after
     yield "repaired", step.repaired
+    yield from _logged(step)
     for item in step.evidence:
         yield "evidence", line(f"{item.get('kind', '')} {item.get('source', '')} {_short(str(item.get('hash', '')))}")
     for drift in step.drifts:
         yield "drift", f"{drift.words}: {line(drift.recorded)} → {line(drift.current)}"
     yield "taken from", step.taken_from
+
+
+def _logged(step: StepNarrative) -> Iterable[tuple[str, str]]:
+    for each in step.log.lines if step.log is not None else ():
+        yield "log", f"{isoformat(each.at)} {each.level}: {each.text}"
 
 
 def _short(digest: str) -> str:

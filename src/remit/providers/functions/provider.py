@@ -44,7 +44,12 @@ async def call_enclosed(
     tool: FunctionTool[..., Any], terms: SandboxTerms, args: dict[str, Any], ctx: CallContext, enclosures: Enclosures
 ) -> ToolResult:
     """Call a tool on its terms. Raises ProviderError."""
-    live = Live(ctx.progress)
+
+    def report(done: float, total: float | None, text: str) -> None:
+        ctx.progress(done, total, text)
+        ctx.log(text)
+
+    live = Live(report)
 
     def heard(stream: Literal["stdout", "stderr"], data: bytes) -> None:
         if stream == "stderr":

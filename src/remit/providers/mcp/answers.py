@@ -12,16 +12,18 @@ way are theirs, or if no one else can be meant: the client of a process on stdio
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final, Literal
 from urllib.parse import urlsplit
 
 from remit.codes import Code
 from remit.jsonrpc.protocol import INVALID_REQUEST, TASKS, MCPError, MethodNotFoundError, UnansweredError
+from remit.redact import preview_of
 from remit.redact.clues import names_secret
 from remit.redact.visible import visible
 from remit.tools.peer import ELICIT, ROOTS, SAMPLE, PeerError
+from remit.tools.provider import LogLevel, no_lines
 
 if TYPE_CHECKING:
     from remit.tools.peer import OnlyPeer, Peer
@@ -31,6 +33,8 @@ Sampling = Literal["refuse", "forward"]
 
 _GOVERNED: Final = frozenset({"elicitation", "sampling", "tasks"})
 """Capabilities of a client that policy, or Remit itself, stands before."""
+_LEVELS: Final[Mapping[str, LogLevel]] = {"debug": "debug", "info": "info", "notice": "info", "warning": "warning"}
+"""Levels of log messages; all others are errors."""
 DECLARES_S: Final = 60.0
 """Seconds that a server waits for a client to say what it can."""
 
@@ -49,6 +53,7 @@ class Answers:
         self._elicitation = elicitation
         self._forwarded = {ELICIT: elicitation == "forward", SAMPLE: sampling == "forward", ROOTS: True}
         self._peers: list[Peer | None] = []
+        self._logs: list[Callable[[str, LogLevel], None]] = []
 
     async def declared(self) -> dict[str, Any]:
         """The capabilities that the server is told: those of the only client, once it has said what they are."""
@@ -78,13 +83,15 @@ class Answers:
         return passed
 
     @contextmanager
-    def calling(self, peer: Peer | None) -> Iterator[None]:
-        """A call of this peer is under way."""
+    def calling(self, peer: Peer | None, log: Callable[[str, LogLevel], None] = no_lines) -> Iterator[None]:
+        """A call of this peer is under way; `log` takes what the server says of it."""
         self._peers.append(peer)
+        self._logs.append(log)
         try:
             yield
         finally:
             self._peers.remove(peer)
+            self._logs.remove(log)
 
     async def all(self, requests: Mapping[str, Any], peer: Peer | None) -> dict[str, Any]:
         """The answers to what a call needs to go on, by the request's key. Raises UnansweredError for a refusal."""
@@ -125,7 +132,11 @@ class Answers:
             raise (theirs if isinstance(theirs, MCPError) else refused) from error
 
     def logged(self, params: Mapping[str, Any]) -> None:
-        """Pass a log message on to everyone whose call may be meant."""
+        """Pass a log message on to everyone whose call may be meant; it is recorded beside one that is alone."""
+        if len(self._logs) == 1:
+            data, level = params.get("data"), params.get("level")
+            text = data if isinstance(data, str) else preview_of(data)
+            self._logs[0](text, _LEVELS.get(level, "error") if isinstance(level, str) else "info")
         peers = self._peers or [self.only]
         for peer in {id(each): each for each in peers if each is not None}.values():
             peer.tell("notifications/message", params)

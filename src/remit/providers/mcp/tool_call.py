@@ -63,7 +63,7 @@ class ToolCall:
             return raw
         if not isinstance(task, dict) or not isinstance(task.get("taskId"), str):
             raise UnansweredError(Code.BadGateway, "the server made a task of the call, and does not name it")
-        with self._answers.calling(self._ctx.peer):
+        with self._answers.calling(self._ctx.peer, self._ctx.log):
             try:
                 return await self._followed(task["taskId"], task)
             except asyncio.CancelledError:
