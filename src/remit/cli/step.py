@@ -101,9 +101,9 @@ def _attempts(told: StepNarrative) -> list[str]:
         reason = f": {attempt.code}: {attempt.message}" if attempt.code else ""
         by = f", resolved by {attempt.decided_by}" if attempt.decided_by else ""
         again = f"; again {duration(attempt.again_ms * 1_000)} later" if attempt.again_ms else ""
-        lines.append(
-            one_line(mask(f"{attempt.number} at {moment(attempt.started_at)}: {ended}{took}{by}{reason}{again}"))
-        )
+        other = f"; then {attempt.next_model}" if attempt.next_model else ""
+        told_of = f"{attempt.number} at {moment(attempt.started_at)}: {ended}{took}{by}{reason}{again}{other}"
+        lines.append(one_line(mask(told_of)))
     return lines
 
 

@@ -54,6 +54,8 @@ class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     model: str
     """Its name; empty: the default one."""
+    asked: str = ""
+    """The model that the question named, if `model` is asked in its place."""
     thread: Thread
     step: str
     principal: str
@@ -70,7 +72,7 @@ class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Rules that the caller adds to the policy."""
     attempt: int = 1
     lost: int = 0
-    """Attempts before this one that ended with their worker: they are announced, and did not fail."""
+    """Attempts before this one that do not count: those of other models, and those that ended with their worker."""
     confirmation: str | None = None
     known: Known = msgspec.field(default_factory=lambda: Known(set(), set()))
     spent: Spent = msgspec.field(default_factory=Spent)
@@ -90,7 +92,7 @@ class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def failed(self) -> int:
-        """Attempts that will have failed if this one does."""
+        """Attempts at this model that will have failed if this one does."""
         return self.attempt - self.lost
 
 

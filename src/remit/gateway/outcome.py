@@ -76,6 +76,8 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     again_ms: int | None = None
     """Milliseconds after which another attempt is to be made at a question to a model, or may be at a call that a limit
     refused; None: this is the end."""
+    again_model: str = ""
+    """The model to ask then; empty: the same."""
     turn_at: int = 0
     """The time at which the turn of a job comes that a limit refused for now; it may look again before that."""
     duration_us: int = 0

@@ -14,12 +14,13 @@ from remit.gateway.takings import Takings
 from remit.gateway.turnstiles import Turnstiles
 from remit.journal.journal import Journal
 from remit.metrics.registry import Registry
+from remit.models.fallback import Fallbacks
 from remit.models.prices import Prices
+from remit.models.prompt import Cache
 from remit.models.registry import Models
 from remit.models.tail import Tails
 from remit.policy.rules import Policy
 from remit.tools.catalog import Catalog
-from remit.tools.meta import Retry
 from remit.tools.migration import Migrations
 
 
@@ -66,8 +67,10 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     models: Models | None = None
     """None: this process has no models."""
     default_model: str = ""
-    model_retry: Retry = Retry(attempts=12, first_delay_ms=500, max_delay_ms=60_000)
-    """The number of times that a question to a model is asked, and how far apart."""
+    cache: Cache | None = None
+    """Whether providers are to keep prompts, where a question does not say it."""
+    fallbacks: Fallbacks = msgspec.field(default_factory=Fallbacks)
+    """The rules of what follows a question to a model that failed."""
     tails: Tails = msgspec.field(default_factory=Tails)
     """The words that models are saying, for anyone who watches."""
     migrations: Migrations = msgspec.field(default_factory=Migrations)

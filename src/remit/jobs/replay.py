@@ -151,8 +151,8 @@ class RefusingEffects:
     async def ask(self, question: Question, record: ModelRecord) -> Outcome:  # noqa: ARG002 - the port's
         return await self._stop(question.step, "a question to a model")
 
-    async def model_differs(self, started: CommandStarted, current: str) -> None:
-        self.models.append((started.step, f"{started.llm_provider}/{started.llm_model}", current))
+    async def model_differs(self, started: CommandStarted, recorded: str, current: str) -> None:
+        self.models.append((started.step, recorded, current))
 
     async def value(self, step: str, kind: type[Value]) -> Value:
         return await self._stop(step, kind.KIND.removesuffix("_recorded"))

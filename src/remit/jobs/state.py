@@ -170,9 +170,23 @@ class ModelRecord(Turns, eq=False, gc=False):
     refused: k.GateRefused | None = None
     confirmation: str | None = None
     lost: int = 0
-    """Attempts that ended with their worker."""
+    """Attempts that do not count: those of models before, and those that ended with their worker."""
     added: int = 0
     """Messages that were new in the question; a further attempt adds none."""
+    asked: str = ""
+    """The model that the question named, once another is asked in its place."""
+    model: str = ""
+    """The one that is asked then."""
+
+    def follow(self, committed: k.CommandCommitted) -> None:
+        """Take what is to follow an attempt."""
+        self.lost += committed.lost
+        if committed.next_model and self.started is not None:
+            self.turn_to(committed.next_model, committed.attempt, self.started.asked or self.started.name)
+
+    def turn_to(self, model: str, attempts: int, asked: str) -> None:
+        """Ask another model from now on, with attempts of its own."""
+        self.model, self.lost, self.asked = model, attempts, self.asked or asked
 
     @property
     def attempts(self) -> int:
@@ -422,7 +436,7 @@ class History:
     def _command_committed(self, payload: k.CommandCommitted) -> None:
         record = self.model(payload.step)
         record.committed = payload
-        record.lost += payload.lost
+        record.follow(payload)
         self.spending.committed(payload)
         if isinstance(payload.result_blob, BlobRef):
             self.known.messages.add(payload.result_blob.digest)

@@ -14,6 +14,9 @@ from remit.models.thread import Thread
 Effort = Literal["none", "minimal", "low", "medium", "high", "max"]
 
 
+Cache = Literal["off", "short", "long"]
+
+
 class Sampling(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """How the model is to answer; None leaves it to the provider."""
 
@@ -23,6 +26,8 @@ class Sampling(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     max_output_tokens: int | None = None
     parallel: bool | None = None
     """True if one answer may hold several calls."""
+    cache: Cache | None = None
+    """Whether the provider is to keep the beginning of the prompt for other questions, and for how long."""
 
 
 class ToolSpec(msgspec.Struct, frozen=True, kw_only=True):

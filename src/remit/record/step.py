@@ -206,6 +206,8 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Remarks on its report."""
     again_ms: int | None = None
     """Milliseconds until a model was asked again; null: this was the last attempt, or it is a tool's."""
+    next_model: str = ""
+    """The model that was asked next in the place of this one."""
 
 
 class Decided(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -279,6 +279,7 @@ class Try(NamedTuple):
             reported_by=of_tool.reported_by if of_tool is not None else "",
             remarks=of_tool.remarks if of_tool is not None else (),
             again_ms=finished.again_ms if isinstance(finished, k.CommandCommitted) else None,
+            next_model=finished.next_model if isinstance(finished, k.CommandCommitted) else "",
         )
 
 
@@ -394,12 +395,15 @@ def _finished(one: k.ToolInvocationFinished) -> str:
 def _model_asked(one: k.CommandStarted) -> str:
     left_out = ", ".join(f"{tool} ({reason})" for tool, reason in one.left_out.items())
     attempt = f"attempt {one.attempt}" if one.attempt > 1 else ""
-    return joined(one.step, one.name, attempt, f"without {left_out}" if left_out else "")
+    place = f"in the place of {one.asked}" if one.asked else ""
+    return joined(one.step, one.name, attempt, place, f"without {left_out}" if left_out else "")
 
 
 def _answered(one: k.CommandCommitted) -> str:
     error = one.error.words if one.error else ""
-    return joined(one.step, f"{one.llm_provider}:{one.llm_model}", error or said(one.result, one.result_blob))
+    following = f"next: {one.next_model}" if one.next_model else ""
+    model = f"{one.llm_provider}:{one.llm_model}"
+    return joined(one.step, model, error or said(one.result, one.result_blob), following)
 
 
 def _refused(one: k.GateRefused) -> str:

@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     from remit.http.people import People
     from remit.journal.journal import Journal
     from remit.metrics.registry import Registry
+    from remit.models.fallback import Fallbacks
     from remit.models.prices import Price, Prices
     from remit.models.registry import Models
     from remit.models.tail import Tails
     from remit.policy.rules import Policy
     from remit.settings import Settings
     from remit.tools.catalog import Catalog
-    from remit.tools.meta import Retry
     from remit.tools.migration import Migrations
 
 
@@ -62,6 +62,7 @@ class ServicesOnUse:
         self._sources = sources
         self.journal = journal
         self.default_model = settings.models.default
+        self.cache = settings.models.cache or None
         self.mismatch = settings.jobs.mismatch
 
     @cached_property
@@ -128,8 +129,8 @@ class ServicesOnUse:
         return _models(self._settings, self.journal.clock)
 
     @cached_property
-    def model_retry(self) -> Retry:
-        return _model_retry(self._settings)
+    def fallbacks(self) -> Fallbacks:
+        return _fallbacks(self._settings)
 
     @cached_property
     def tails(self) -> Tails:
@@ -209,12 +210,15 @@ def _models(settings: Settings, clock: Clock) -> Models:
     return Models(endpoints, os.environ, settings.folder, clock)
 
 
-def _model_retry(settings: Settings) -> Retry:
+def _fallbacks(settings: Settings) -> Fallbacks:
+    """The rules of what follows a question that failed. Raises SettingsError."""
+    from remit.models.fallback import Fallbacks, fallbacks_of
     from remit.tools.meta import Retry
 
     chosen = settings.models
     longest = max(chosen.longest_pause_seconds * 1_000, chosen.first_pause_ms)
-    return Retry(attempts=chosen.attempts, first_delay_ms=chosen.first_pause_ms, max_delay_ms=longest)
+    retry = Retry(attempts=chosen.attempts, first_delay_ms=chosen.first_pause_ms, max_delay_ms=longest)
+    return Fallbacks(fallbacks_of(chosen.fallbacks), retry, chosen.retried)
 
 
 def _turnstiles(settings: Settings, journal: Journal) -> Turnstiles | None:

@@ -114,13 +114,13 @@ async def test_a_question_names_the_rule_and_the_policy_that_decided_it(tmp_path
 async def test_the_longest_pause_is_the_one_of_the_settings(tmp_path: Path) -> None:
     settings = _settings(tmp_path, "http://127.0.0.1:9", longest_pause_seconds=5)
     async with Remit(settings=settings, work=False) as remit:
-        retry = remit.runtime.gateway.services.model_retry
+        retry = remit.runtime.gateway.services.fallbacks.retry
     assert [retry.delay_ms(failed) for failed in (1, 4, 11)] == [500, 4_000, 5_000]
 
 
 async def test_the_settings_as_they_come_outlast_a_restart_of_a_server(tmp_path: Path) -> None:
     async with Remit(settings=_settings(tmp_path, "http://127.0.0.1:9"), work=False) as remit:
-        retry = remit.runtime.gateway.services.model_retry
+        retry = remit.runtime.gateway.services.fallbacks.retry
     assert sum(retry.delay_ms(failed) for failed in range(1, retry.attempts)) >= 240_000
 
 

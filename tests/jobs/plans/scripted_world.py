@@ -112,7 +112,7 @@ class ScriptedWorld:
 
     default_model = ""
 
-    async def model_differs(self, started: CommandStarted, current: str) -> None:
+    async def model_differs(self, started: CommandStarted, recorded: str, current: str) -> None:
         raise NotImplementedError
 
     async def ask(self, question: Question, record: ModelRecord) -> Outcome:

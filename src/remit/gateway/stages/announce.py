@@ -224,6 +224,7 @@ class AnnounceModel:
             llm_model=name.model,
             llm_provider=name.provider,
             llm_url=name.url,
+            asked=request.asked if request.asked != str(name) else "",
             llm_temperature=request.sampling.temperature,
             prompt_hash=asking.prompt_hash,
             prompt=prompt.inline,

@@ -32,6 +32,7 @@ from remit.tools.provider import Reports, ToolResult
 if TYPE_CHECKING:
     from remit.gateway.services import Services
     from remit.journal.effects import Effect
+    from remit.models.fallback import Next
     from remit.tools.catalog import Tool
 
 
@@ -137,7 +138,8 @@ class RecordReply:
 
     def __init__(self, services: Services) -> None:
         self._prices = services.prices
-        self._retry = services.model_retry
+        self._fallbacks = services.fallbacks
+        self._default = services.default_model
         self._clock = services.journal.clock
 
     async def __call__(self, call: Call, proceed: Proceed) -> Outcome:
@@ -147,10 +149,10 @@ class RecordReply:
         asking = call.asking
         if asking is None:
             return outcome
-        again_ms = self._again_ms(asking, outcome)
-        if asking.reply is None and again_ms is None and asking.request.via is None:
+        following = self._next(asking, outcome)
+        if asking.reply is None and following is None and asking.request.via is None:
             outcome = _given_up(outcome, asking.request.attempt, call.writer.stream)
-        committed, blobs = self._committed(call, asking, outcome, again_ms)
+        committed, blobs = self._committed(call, asking, outcome, following)
         asking.request.spent.settle(asking.started, committed)
         if asking.reply is not None:
             asking.request.known.messages.add(digest_of(asking.reply.message))
@@ -161,11 +163,12 @@ class RecordReply:
             value=value,
             invocation_id=call.invocation_id,
             again_ms=committed.again_ms,
+            again_model=committed.next_model,
             duration_us=call.duration_us,
         )
 
     def _committed(
-        self, call: Call, asking: Asking, outcome: Outcome, again_ms: int | None
+        self, call: Call, asking: Asking, outcome: Outcome, following: Next | None
     ) -> tuple[CommandCommitted, tuple[Blob, ...]]:
         request, reply, name = asking.request, asking.reply, asking.model.name
         shared: dict[str, Any] = {
@@ -180,7 +183,9 @@ class RecordReply:
             "duration_ms": call.duration_us / 1_000,
         }
         if reply is None:
-            return _failed(asking, outcome, shared | {"again_ms": again_ms}), ()
+            if following is not None:
+                shared |= {"again_ms": following.again_ms, "next_model": following.model}
+            return _failed(asking, outcome, shared), ()
         usage = reply.usage or _NONE
         cost = self._prices.cost(name, reply.model, usage, self._clock.now()) if reply.usage is not None else None
         packed = pack(encode(reply.message))
@@ -208,15 +213,17 @@ class RecordReply:
         )
         return event, packed.blobs
 
-    def _again_ms(self, asking: Asking, outcome: Outcome) -> int | None:
-        """Milliseconds until the next attempt: what the provider wants, or longer each time; None: there is none."""
-        failed, fault = asking.request.failed, asking.fault
-        if asking.reply is not None or outcome.code is None or not outcome.code.retryable:
+    def _next(self, asking: Asking, outcome: Outcome) -> Next | None:
+        """The attempt that follows: when the provider wants it, or later each time; None: there is none."""
+        request, fault = asking.request, asking.fault
+        if asking.reply is not None or outcome.code is None or request.via is not None:
             return None
-        if failed >= self._retry.attempts or asking.request.via is not None:
-            return None
-        wanted = int(fault.after_s * 1_000) if fault is not None and fault.after_s is not None else 0
-        return max(self._retry.delay_ms(failed), wanted)
+        current = str(asking.model.name)
+        asked = (request.asked or request.model or self._default) if request.job is not None else ""
+        following = self._fallbacks.after(asked, request.recipe, current, outcome.code, request.failed)
+        if following is None or following.model or fault is None or fault.after_s is None:
+            return following
+        return following._replace(again_ms=max(following.again_ms, int(fault.after_s * 1_000)))
 
 
 def _failed(asking: Asking, outcome: Outcome, shared: dict[str, Any]) -> CommandCommitted:

@@ -12,6 +12,8 @@ from collections.abc import Awaitable, Sequence
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final
 
+from msgspec.structs import replace
+
 from remit.codes import Code
 from remit.errors import UsageError
 from remit.gateway.call import Call, Earlier, Proceed
@@ -19,7 +21,7 @@ from remit.gateway.model_request import Asking, ModelRequest, model_tool
 from remit.gateway.outcome import Outcome, in_doubt, refused
 from remit.gateway.readiness import named
 from remit.models.faults import ModelFault
-from remit.models.prompt import Ask, Toolset, ToolSpec, toolset_of
+from remit.models.prompt import Ask, Sampling, Toolset, ToolSpec, toolset_of
 from remit.policy.decision import Caller, Query
 from remit.tools.catalog import ResolveError, suggestion
 from remit.tools.migration import LIMIT_S
@@ -179,7 +181,7 @@ class ResolveModel:
             thread=request.thread,
             tools=tools,
             choice=request.choice,
-            sampling=request.sampling,
+            sampling=self._sampling(request),
             output=request.output,
             id=_prefix(request),
             attempt=request.failed,
@@ -190,6 +192,11 @@ class ResolveModel:
             return refused(Code.MODEL_UNAVAILABLE, fault.reason, "Ask something else.")
         asking.prompt_hash = asking.sending.ask.prompt.hash
         return None
+
+    def _sampling(self, request: ModelRequest) -> Sampling:
+        """Return the form of answer that the question wants; where it is silent, that of the settings."""
+        cache, sampling = self._services.cache, request.sampling
+        return replace(sampling, cache=cache) if cache is not None and sampling.cache is None else sampling
 
     def _model(self, name: str) -> Model:
         if self._services.models is None:

@@ -462,14 +462,14 @@ class Effects:
 
     async def _compare_model(self, question: Question, started: CommandStarted) -> None:
         """Another model than recorded is drift: reported, or refused, as the mismatch policy says."""
-        recorded = f"{started.llm_provider}/{started.llm_model}"
+        recorded = _producer(started.asked) or f"{started.llm_provider}/{started.llm_model}"
         current = _producer(question.model or self.handler.default_model) or recorded
         if current != recorded and (forked := self.history.forked) is not None and question.model in forked.models:
             current = _producer(forked.models[question.model])
         if current != recorded and (started.step, current) not in self.history.drifts:
             self.history.drifts.add((started.step, current))
             with self.matching.guarded(started.step):
-                error = await self.handler.model_differs(started, current)
+                error = await self.handler.model_differs(started, recorded, current)
             if error is not None:
                 raise self.matching.fail(error)
 

@@ -92,11 +92,11 @@ class Asks:
         await self._recorder.begin()
         if self._held is not None:
             await self._held()
-        attempts, lost = await self._taken_up(question, record)
+        attempts = await self._taken_up(question, record)
         while True:
             if self._recorder.activity.halting:
                 await self._recorder.activity.halt()
-            request = self._request(question, record, attempts + 1, lost)
+            request = self._request(question, record, attempts + 1)
             with self._tails.open(self._recorder.writer.stream, question.step) as watch:
                 outcome = await self._gateway.ask(request, self._recorder.writer, watch)
             if outcome.status == "pending" and outcome.confirmation is not None:
@@ -106,14 +106,16 @@ class Asks:
                 await self._waits.turn(question.step, record, outcome)
             elif outcome.again_ms is not None and outcome.status != "blocked":
                 attempts += 1
+                if outcome.again_model:
+                    asked = question.model or self._gateway.services.default_model
+                    record.turn_to(outcome.again_model, attempts, asked)
                 await self._back_off(question.step, attempts, outcome.again_ms)
             else:
                 await self._recorder.end()
                 return outcome
 
-    async def differs(self, started: CommandStarted, current: str) -> VersionError | None:
+    async def differs(self, started: CommandStarted, recorded: str, current: str) -> VersionError | None:
         """Record that a question would go to another model now; the error, if the mismatch policy refuses that."""
-        recorded = f"{started.llm_provider}/{started.llm_model}"
         drift = ModelDriftRecorded(
             step=started.step,
             prompt_hash=started.prompt_hash,
@@ -130,9 +132,9 @@ class Asks:
             reason, code=Code.MODEL_DRIFT, remedy="Use the recorded model, or set jobs.mismatch to warn."
         )
 
-    async def _taken_up(self, question: Question, record: ModelRecord) -> tuple[int, int]:
-        """Go on where an earlier execution left the question; how many attempts were made, and were lost of these."""
-        started, committed, was_lost = record.started, record.committed, 0
+    async def _taken_up(self, question: Question, record: ModelRecord) -> int:
+        """Go on where an earlier execution left the question; how many attempts were made."""
+        started, committed = record.started, record.committed
         if started is not None and committed is None:
             lost = CommandCommitted(
                 step=question.step,
@@ -151,18 +153,19 @@ class Asks:
             )
             self._recorder.history.spending.committed(lost)
             await self._recorder.record(lost)
-            was_lost = 1
+            record.follow(lost)
         elif committed is not None and committed.again_ms is not None:
             await self._back_off(question.step, record.attempts, committed.again_ms)
         await self._waits.last_turn(question.step, record)
         if record.confirmation is not None and not record.attempts:
             await self._approval(question.step, record.confirmation)
-        return record.attempts, record.lost + was_lost
+        return record.attempts
 
-    def _request(self, question: Question, record: ModelRecord, attempt: int, lost: int) -> ModelRequest:
+    def _request(self, question: Question, record: ModelRecord, attempt: int) -> ModelRequest:
         history = self._recorder.history
         return ModelRequest(
-            model=question.model,
+            model=record.model or question.model,
+            asked=record.asked,
             thread=question.thread,
             step=question.step,
             principal=self._caller.principal,
@@ -176,7 +179,7 @@ class Asks:
             overlays=(*self._caller.overlays, *in_force().overlays),
             skills=in_force().digests or self._caller.skills.digests,
             attempt=attempt,
-            lost=lost,
+            lost=record.lost,
             confirmation=record.confirmation,
             known=history.known,
             spent=history.spending.spent,

@@ -142,7 +142,7 @@ class EffectHandler(Protocol):
         """Ask a model, or continue a question that was begun."""
         ...
 
-    async def model_differs(self, started: CommandStarted, current: str) -> VersionError | None:
+    async def model_differs(self, started: CommandStarted, recorded: str, current: str) -> VersionError | None:
         """Report that a recorded question would go to another model now; the error to end with, if any."""
         ...
 

@@ -331,6 +331,8 @@ class CommandStarted(Payload, frozen=True, kw_only=True):
     llm_provider: str = ""
     llm_url: str = ""
     """Where the server of an `openai-compatible` model listens."""
+    asked: str = ""
+    """The model that the question named, if this one is asked in its place; empty: it is this one."""
     llm_temperature: float | None = None
     prompt_hash: str = ""
     prompt: Annotated[OptionalRaw, holding(PromptNames)] = UNSET
@@ -419,8 +421,10 @@ class CommandCommitted(Payload, frozen=True, kw_only=True):
     """Whether the answer may have been made and paid for without arriving: it counts as reserved."""
     again_ms: int | None = None
     """The attempt is to be made again after so many milliseconds, 0: its worker ended; None: this is the end."""
+    next_model: str = ""
+    """The model that is asked then, at once, for a rule says so of this fault; empty: the same."""
 
     @property
     def lost(self) -> bool:
         """Return whether the attempt did not fail, but ended with its worker."""
-        return self.again_ms == 0
+        return self.again_ms == 0 and not self.next_model

@@ -25,7 +25,7 @@ from remit.models.faults import (
 )
 from remit.models.message import Block, Message, Opaque, Refusal, Text, ToolCall, ToolResult
 from remit.models.offers import Dialect, offers_of
-from remit.models.prompt import Ask
+from remit.models.prompt import Ask, Cache
 from remit.models.reply import Delta, Reply, Stop, Usage, Watch
 from remit.models.wires.wire import Failure, count, event, json_text, obj, part, place, said, text
 from remit.models.wires.wire import body as json_body
@@ -33,7 +33,12 @@ from remit.models.wires.wire import body as json_body
 _VERSION: Final = "2023-06-01"
 _MAX_TOKENS: Final = 16_384
 """The wire wants a limit; this one if the caller has none."""
-_CACHED: Final = {"cache_control": {"type": "ephemeral"}}
+_CACHED: Final[Mapping[Cache | None, dict[str, Any]]] = {
+    None: {"cache_control": {"type": "ephemeral"}},
+    "short": {"cache_control": {"type": "ephemeral"}},
+    "long": {"cache_control": {"type": "ephemeral", "ttl": "1h"}},
+}
+"""Marks of the end of a part that is to be kept, by the length of time: five minutes, or an hour."""
 _STOPS: Final[Mapping[str, Stop]] = {
     "end_turn": "answer",
     "stop_sequence": "answer",
@@ -88,10 +93,11 @@ class AnthropicMessages:
         ids = wire_ids(ask.messages, "anthropic")
         sampling = ask.sampling
         body: dict[str, Any] = {"model": model, "max_tokens": sampling.max_output_tokens or _MAX_TOKENS, "stream": True}
+        mark = _CACHED.get(sampling.cache, {})
         first = ask.messages[0] if ask.messages and ask.messages[0].role == "system" else None
         if first is not None:
-            body["system"] = [{"type": "text", "text": first.text}]
-        body["messages"] = _turns(ask.messages[first is not None :], ids, producer)
+            body["system"] = [{"type": "text", "text": first.text} | (mark if sampling.cache else {})]
+        body["messages"] = _turns(ask.messages[first is not None :], ids, producer, mark)
         if offers := offers_of(ask, self.dialect).tools:
             body["tools"] = [
                 {"name": offer.name, "description": offer.description, "input_schema": offer.schema} for offer in offers
@@ -156,7 +162,9 @@ def _choice(choice: str, parallel: bool | None) -> dict[str, Any]:
     return wire_choice
 
 
-def _turns(messages: list[Message], ids: Mapping[str, str], producer: str) -> list[dict[str, Any]]:
+def _turns(
+    messages: list[Message], ids: Mapping[str, str], producer: str, mark: dict[str, Any]
+) -> list[dict[str, Any]]:
     """User and assistant in turn: all results of a turn in one user message, before what a person adds to them."""
     turns: list[dict[str, Any]] = []
     for message in messages:
@@ -170,7 +178,7 @@ def _turns(messages: list[Message], ids: Mapping[str, str], producer: str) -> li
             turns.append({"role": role, "content": content})
     if turns:
         last = turns[-1]["content"]
-        last[-1] = last[-1] | _CACHED
+        last[-1] = last[-1] | mark
     return turns
 
 

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
+from remit.canonical import sha256
 from remit.models.arguments import sent, wire_ids
 from remit.models.faults import Cut, ModelFault
 from remit.models.message import Block, Message, Opaque, Refusal, Text, ToolCall, ToolResult
@@ -52,6 +53,10 @@ class OpenAIResponses:
             body["reasoning"] = {"effort": sampling.effort}
             if sampling.effort != "none":  # models that do not reason refuse this
                 body["include"] = ["reasoning.encrypted_content"]
+        if sampling.cache in {"short", "long"}:
+            body["prompt_cache_key"] = _shared(ask)
+        if sampling.cache == "long":
+            body["prompt_cache_retention"] = "24h"
         if sampling.max_output_tokens is not None:
             body["max_output_tokens"] = sampling.max_output_tokens
         if ask.output is not None:
@@ -65,6 +70,12 @@ class OpenAIResponses:
 
     def fault(self, failure: Failure) -> ModelFault:
         return openai.fault(failure)
+
+
+def _shared(ask: Ask) -> str:
+    """Name what questions have in common that begin alike: their tools, and the words before the conversation."""
+    first = ask.messages[0] if ask.messages and ask.messages[0].role == "system" else None
+    return sha256(f"{ask.tools.digest}\0{first.text if first is not None else ''}".encode())[-64:]
 
 
 def _tool(offer: Offer) -> dict[str, Any]:

@@ -238,6 +238,11 @@ class ToolSettings(Section, frozen=True):
     ] = 16 * 1024 * 1024
 
 
+FaultName = Literal[
+    "busy", "quota", "overloaded", "server", "cut", "timeout", "rejected", "context_full", "auth", "unknown_model"
+]
+
+
 class ModelSettings(Section, frozen=True):
     """Which models are asked, where, and for how much."""
 
@@ -261,10 +266,27 @@ class ModelSettings(Section, frozen=True):
     at_once: Annotated[Count, About("Concurrent requests, for each model and key.")] = 64
     attempts: Annotated[
         Count,
-        About(
-            "How often a question is asked in all, if the provider fails or is away. Deaths of workers do not count."
-        ),
+        About("How often a model is asked a question in all, if it fails or is away. Deaths of workers do not count."),
     ] = 12
+    retried: Annotated[
+        tuple[FaultName, ...],
+        About("The [faults](models.md#faults) after which a model is asked again."),
+    ] = ("busy", "overloaded", "server", "cut", "timeout")
+    cache: Annotated[
+        Literal["", "off", "short", "long"],
+        About(
+            "Whether providers keep the beginning of prompts for further questions, and how long, where a question "
+            "does not say it; empty: as the provider does."
+        ),
+    ] = ""
+    fallbacks: Annotated[
+        Tables,
+        About(
+            "Which models are asked in the place of one that fails, one `[[models.fallbacks]]` table each, see "
+            "[models](models.md#fallbacks). A JSON array in the environment.",
+            entry="remit.models.fallback:Fallback",
+        ),
+    ] = ()
     first_pause_ms: Annotated[
         Millis, About("Milliseconds before a question is asked again; each further pause is twice as long.")
     ] = 500
