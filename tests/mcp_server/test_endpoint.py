@@ -115,8 +115,8 @@ async def test_what_is_no_message_is_refused(
         ({"accept": "text/event-stream"}, 406),
         ({"accept": ""}, 406),
         ({"accept": "text/html"}, 406),
-        ({"content-type": "text/plain"}, 400),
-        ({"content-type": ""}, 400),
+        ({"content-type": "text/plain"}, 415),
+        ({"content-type": ""}, 415),
     ],
     ids=str,
 )
@@ -130,6 +130,21 @@ async def test_types_are_negotiated(remit_in: OpenRemit, version: str, headers: 
 async def test_types_may_be_meant_in_general(remit_in: OpenRemit, accept: str) -> None:
     async with bare(remit_in) as it:
         assert (await it.post(INITIALIZE, {**OLDER, "accept": accept})).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("params", "reason"),
+    [
+        ({"protocolVersion": None}, "Expected `str`, got `null` - at `$.protocolVersion`"),
+        ({}, "Object missing required field `protocolVersion`"),
+        (None, "Object missing required field `protocolVersion`"),
+    ],
+    ids=str,
+)
+async def test_a_handshake_that_is_refused_says_what_is_wrong(remit_in: OpenRemit, params: Any, reason: str) -> None:
+    async with bare(remit_in) as it:
+        answer = (await it.post({**INITIALIZE, "params": params}, OLDER)).json()
+        assert answer["error"] == {"code": -32602, "message": f"Invalid request parameters: {reason}"}
 
 
 async def test_there_is_nothing_elsewhere(remit_in: OpenRemit) -> None:

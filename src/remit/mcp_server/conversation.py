@@ -83,8 +83,8 @@ def _hello(params: Mapping[str, Any]) -> tuple[str, Program, Mapping[str, Any]]:
     """The version that is spoken from now on, the program and its capabilities. Raises MCPError."""
     try:
         hello = msgspec.convert(params, _Hello)
-    except msgspec.ValidationError:
-        raise MCPError(INVALID_PARAMS, "Invalid request parameters", "") from None
+    except msgspec.ValidationError as error:
+        raise MCPError(INVALID_PARAMS, f"Invalid request parameters: {error}") from None
     version = hello.protocol_version if hello.protocol_version in HANDSHAKE_VERSIONS else HANDSHAKE_VERSIONS[-1]
     return version, hello.client_info, params["capabilities"]
 

@@ -263,7 +263,7 @@ class Endpoint:
 async def _message(headers: Mapping[str, str], receive: Receive, seconds: float) -> dict[str, Any]:
     """The one message that a request brings. Raises Refusal."""
     if not headers.get("content-type", "").lower().startswith(_JSON):
-        raise Problem(Code.REQUEST_INVALID, "The Content-Type has to be application/json.")
+        raise Problem(Code.MEDIA_TYPE_UNSUPPORTED, "The Content-Type has to be application/json.")
     try:
         async with asyncio.timeout(seconds):
             body = await _body(headers, receive)

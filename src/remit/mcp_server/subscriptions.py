@@ -130,6 +130,6 @@ def _wishes(request: ClientRequest) -> _Wishes:
     """Those of a request, without the changes that it names and does not want."""
     try:
         wishes = msgspec.convert(request.params.get("notifications"), _Wishes)
-    except msgspec.ValidationError:
-        raise MCPError(INVALID_PARAMS, "Invalid request parameters", "") from None
+    except msgspec.ValidationError as error:
+        raise MCPError(INVALID_PARAMS, f"Invalid request parameters: {error}") from None
     return _Wishes(*((getattr(wishes, name) or None) for name in wishes.__struct_fields__))
