@@ -1,6 +1,6 @@
 """Workers that are killed and frozen, and a server that crashes: no time is missing, and none has two jobs.
 
-REMIT_TEST_CHAOS=60 lets it last so many seconds, with as many schedules; each comes once a second.
+REMIT_TEST_CHAOS=60 kills or freezes so many, with as many schedules; each comes once a second.
 """
 
 from __future__ import annotations
@@ -11,7 +11,9 @@ import os
 import random
 import signal
 from collections import Counter
+from contextlib import suppress
 from multiprocessing.process import BaseProcess
+from multiprocessing.synchronize import Semaphore
 from pathlib import Path
 from typing import Any, Final
 
@@ -36,8 +38,9 @@ from tests.parts.schedules.clockwork import note
 
 pytestmark = pytest.mark.slow
 
-SECONDS: Final = int(os.environ.get("REMIT_TEST_CHAOS", "6"))
-LONG: Final = SECONDS > 6
+HARMS: Final = int(os.environ.get("REMIT_TEST_CHAOS", "5"))
+SCHEDULES: Final = max(HARMS, 4) if "REMIT_TEST_CHAOS" in os.environ else 4
+RESTARTS: Final = 3
 WORKERS: Final = 3
 LEASE_S: Final = 1
 DEADLY: Final = 0.01
@@ -65,9 +68,21 @@ def deadly(method: Any, chance: random.Random) -> Any:
     return wrapped
 
 
-def worker(url: str, folder: str, seed: int) -> None:
+def counted(method: Any, firings: Semaphore) -> Any:
+    """The same method, which others are told of once it is done."""
+
+    async def wrapped(*args: Any, **kwargs: Any) -> Any:
+        returned = await method(*args, **kwargs)
+        firings.release()
+        return returned
+
+    return wrapped
+
+
+def worker(url: str, folder: str, seed: int, firings: Semaphore) -> None:
     """Start what is due until killed; entry point of a process."""
     services.AGAIN_S = 0.2  # type: ignore[misc]
+    OccurrenceLog.fired = counted(OccurrenceLog.fired, firings)  # type: ignore[method-assign]
     if seed:
         chance = random.Random(seed)
         Jobs.start_named = deadly(Jobs.start_named, chance)  # type: ignore[method-assign]
@@ -88,6 +103,7 @@ class Fleet:
         self._url, self._folder = url, str(folder)
         self._processes = multiprocessing.get_context("forkserver")
         self._processes.set_forkserver_preload(["tests.parts.schedules.test_chaos", "remit.app"])
+        self._firings = self._processes.Semaphore(0)
         self._running: list[BaseProcess] = []
         self._chance = random.Random(43)
         self.deaths = 0
@@ -97,9 +113,18 @@ class Fleet:
         self._running = [one for one in self._running if one.is_alive()]
         for _ in range(number - len(self._running)):
             seed = self._chance.randrange(1, 2**30) if dies else 0
-            process = self._processes.Process(target=worker, args=(self._url, self._folder, seed), daemon=True)
+            terms = self._url, self._folder, seed, self._firings
+            process = self._processes.Process(target=worker, args=terms, daemon=True)
             process.start()
             self._running.append(process)
+
+    async def fired(self) -> None:
+        """Wait until a schedule was fired; those that die meanwhile are begun again."""
+        while self._firings.acquire(block=False):
+            pass
+        self.keep(WORKERS)
+        while not await asyncio.to_thread(self._firings.acquire, timeout=LEASE_S):
+            self.keep(WORKERS)
 
     async def harm(self) -> None:
         """Kill one, or freeze it for longer than its lease."""
@@ -109,9 +134,10 @@ class Fleet:
         if self._chance.random() < 0.5:
             victim.kill()
             return
-        os.kill(victim.pid, signal.SIGSTOP)
-        await asyncio.sleep(LEASE_S * 1.5)  # noqa: TID251 - a real process is frozen for a real time
-        os.kill(victim.pid, signal.SIGCONT)
+        with suppress(ProcessLookupError):  # it may have died by itself, just before it was to stop
+            os.kill(victim.pid, signal.SIGSTOP)
+            await asyncio.sleep(LEASE_S * 1.5)  # noqa: TID251 - a real process is frozen for a real time
+            os.kill(victim.pid, signal.SIGCONT)
 
     def end(self) -> None:
         for one in self._running:
@@ -121,46 +147,42 @@ class Fleet:
 
 
 async def chaos(url: str, folder: Path, server: PostgresServer | None = None) -> None:
-    count = SECONDS if LONG else 4
     async with opened(url, str(folder)) as remit:
-        for number in range(count):
+        for number in range(SCHEDULES):
             schedule = Schedule(name=f"s{number}", recipe="note", every="1s", overlap="allow", catch_up="all")
             await schedules_of(remit.service).add(schedule)
-    fleet, began = Fleet(url, folder), asyncio.get_running_loop().time()
+    fleet = Fleet(url, folder)
     try:
-        restarts = 0
-        while (passed := asyncio.get_running_loop().time() - began) < SECONDS:
-            fleet.keep(WORKERS)
-            await asyncio.sleep(0.5)  # noqa: TID251 - real processes work meanwhile
+        for number in range(HARMS):
+            await fleet.fired()
             await fleet.harm()
-            if server is not None and passed > SECONDS * (restarts + 1) / 4:
-                restarts += 1
-                server.stop(random.Random(restarts).choice([signal.SIGQUIT, signal.SIGINT]))
+            if server is not None and number * RESTARTS // HARMS != (number + 1) * RESTARTS // HARMS:
+                server.stop(random.Random(number).choice([signal.SIGQUIT, signal.SIGINT]))
                 server.start()
         fleet.end()
         fleet.keep(1, dies=False)
         async with opened(url, str(folder)) as remit:
-            await settled(remit, count)
+            await settled(remit)
             fleet.end()
-            await check(remit.runtime.journal, count, fleet.deaths)
+            await check(remit.runtime.journal, fleet.deaths)
     finally:
         fleet.end()
 
 
-async def settled(remit: Remit, count: int) -> None:
+async def settled(remit: Remit) -> None:
     """Wait until the workers have caught up, and pause the schedules."""
     until, mark = remit.clock.now(), 0
     rows = schedules_of(remit.service)
     while True:
         mark = await remit.runtime.journal.changed(mark)
-        nexts = [(await rows.changes.state(f"s{number}")).next or 0 for number in range(count)]
+        nexts = [(await rows.changes.state(f"s{number}")).next or 0 for number in range(SCHEDULES)]
         if min(nexts) > until:
             break
-    for number in range(count):
+    for number in range(SCHEDULES):
         await rows.pause(f"s{number}")
 
 
-async def check(journal: Journal, count: int, deaths: int) -> None:
+async def check(journal: Journal, deaths: int) -> None:
     fired, missed = list[tuple[str, ScheduleFired]](), 0
     async for head in every_head(journal, HeadQuery(kind=DAY_KIND)):
         await journal.verify(head.stream)
@@ -174,7 +196,7 @@ async def check(journal: Journal, count: int, deaths: int) -> None:
         assert times == list(range(times[0], times[-1] + 1, SECOND)), f"{name}: a time is missing, or came twice"
     jobs = [head.stream.partition("/")[2] async for head in every_head(journal, HeadQuery(kind="job"))]
     assert Counter(jobs) == Counter(occurrence.job for _, occurrence in fired)
-    assert len({schedule for schedule, _ in fired}) == count
+    assert len({schedule for schedule, _ in fired}) == SCHEDULES
     assert missed == 0
     print(f"{len(fired)} firings, {len(jobs)} jobs, {deaths} deaths")  # noqa: T201 - for `pytest -s`
 
