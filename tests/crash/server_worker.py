@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from remit.client import RemoteRemit
-from remit.http.server import listen
 from remit.parts.tickets.runner import RunnerConfig
 from remit.service.requests import Requests
 from remit.service.sessions import Sessions
@@ -21,13 +20,6 @@ Moment = Literal["accepted", "done", "recorded", "never"]
 """When the server dies: once it has taken the request, done what it asks, or recorded the answer."""
 MOMENTS: Final[tuple[Moment, ...]] = ("accepted", "done", "recorded")
 Method = Callable[..., Awaitable[Any]]
-
-
-def free_port() -> int:
-    """A port that nobody listens on."""
-    with listen("127.0.0.1", 0) as listening:
-        port: int = listening.getsockname()[1]
-        return port
 
 
 def serve_until_killed(url: str, folder: str, port: int, moment: Moment = "never") -> None:

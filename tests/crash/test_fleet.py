@@ -22,12 +22,12 @@ from remit.errors import StateError
 from remit.jobs.state import stream_of
 from remit.parts.tickets.ticket import derived_id
 from tests.crash.fleet_worker import STEPS, opened, serve, work
-from tests.crash.server_worker import free_port
 from tests.crash.test_server import answered
 from tests.crash.test_tickets import create
 from tests.crash.test_tickets import settle as settle_tickets
 from tests.crash.ticket_worker import FOLDER
 from tests.journal.postgres.server import PostgresServer
+from tests.ports import free_port
 
 pytestmark = pytest.mark.slow
 JOBS = int(os.environ.get("REMIT_TEST_FLEET_JOBS", "24"))

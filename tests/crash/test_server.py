@@ -17,11 +17,12 @@ import pytest
 
 from remit.journal.kinds import SignalSent, decode
 from remit.service.options import Options
-from tests.crash.server_worker import MOMENTS, Moment, free_port, serve_until_killed, work_until_killed
+from tests.crash.server_worker import MOMENTS, Moment, serve_until_killed, work_until_killed
 from tests.crash.test_tickets import create, settle
 from tests.crash.ticket_worker import opened
 from tests.journal.storages import PostgresStorage
 from tests.patience import PATIENCE_S
+from tests.ports import free_port
 
 TICKETS = int(os.environ.get("REMIT_TEST_TICKETS", "12"))
 KILLS = int(os.environ.get("REMIT_TEST_KILLS", "3"))

@@ -23,9 +23,9 @@ from remit.http.guard import Guard
 from remit.journal.postgres.server import Address
 from remit.settings import load
 from remit_testing.clock import ManualClock
-from tests.crash.server_worker import free_port
 from tests.journal.storages import PostgresStorage
 from tests.opened import until_waiting
+from tests.ports import free_port
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"

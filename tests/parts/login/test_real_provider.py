@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -18,6 +17,7 @@ from playwright.async_api import Browser, Page, expect
 
 from tests.pages.browsing import browsing, window
 from tests.peers.servers import NODE22, ROOT
+from tests.ports import free_port
 
 pytestmark = pytest.mark.slow
 
@@ -51,12 +51,6 @@ tools = ["pay.*"]
 effect = "ask"
 approvers = ["@idp:payments"]
 """
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        port: int = listening.getsockname()[1]
-        return port
 
 
 class World:

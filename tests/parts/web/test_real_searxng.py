@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import socket
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -24,6 +23,7 @@ from remit.parts.web import search
 from remit.parts.web.fetcher import Fetcher, WebError
 from tests.opened import OpenRemit
 from tests.patience import PATIENCE_S
+from tests.ports import free_port
 
 pytestmark = [
     pytest.mark.slow,
@@ -42,12 +42,6 @@ server: {{secret_key: loopback, limiter: false, bind_address: 127.0.0.1, port: {
 plugins: {{searx.plugins.tracker_url_remover.SXNGPlugin: {{active: false}}}}
 engines:
 """
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @pytest.fixture
