@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from remit.cli.file_writer import place_below
+from remit.clock import SystemClock
 from remit.codes import Code
 from remit.errors import UsageError
 from remit.parts.sandbox.scratch import scratch
@@ -57,7 +58,10 @@ def test_one_is_shown_as_it_is(coded: Project) -> None:
 def test_workspaces_of_jobs_that_ended_are_listed_and_deleted(coded: Project) -> None:
     [row] = coded.here("sandbox", "workspaces", "--json").json
     assert (row["state"], Path(row["folder"]).is_dir()) == ("completed", True)
-    assert coded.here("sandbox", "clean", "--json").json == []  # it was used a moment ago
+    moment_ns = SystemClock().now() * 1_000  # files have the machine's time, also where the tests have another date
+    for place in Path(row["folder"]).iterdir():
+        os.utime(place, ns=(moment_ns, moment_ns))
+    assert coded.here("sandbox", "clean", "--json").json == []
     assert coded.here("sandbox", "clean", "--days", "0", "--dry-run").out.startswith("1 workspaces of ")
     assert Path(row["folder"]).is_dir()
     assert [one["job"] for one in coded.here("sandbox", "clean", "--days", "0", "--json").json] == [row["job"]]

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from remit.clock import SystemClock
 from remit.parts.sandbox.cleanup import CleanupProcess, cleanup_process
 from remit.parts.sandbox.leftovers import kill_marked, lives, mark_of, sweep
 from remit.parts.sandbox.scratch import Scratch
@@ -145,7 +146,8 @@ def test_folders_of_the_dead_go_with_all_that_is_in_them_and_others_stay(tmp_pat
     for name in (f"{DEAD}-a", f"{OURS}-b", f"{ELSEWHERE}-c", f"{ELSEWHERE}-old", "other"):
         (tmp_path / name / "work").mkdir(parents=True)
         (tmp_path / name / "work").chmod(0)
-    os.utime(tmp_path / f"{ELSEWHERE}-old", (0, 0))
+        made_ns = 0 if name.endswith("old") else SystemClock().now() * 1_000  # by the clock that the test has
+        os.utime(tmp_path / name, ns=(made_ns, made_ns))
     sweep("folder", tmp_path, lambda mark: not lives(mark))
     assert {path.name for path in tmp_path.iterdir()} == {f"{OURS}-b", f"{ELSEWHERE}-c", "other"}
 
