@@ -15,6 +15,7 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from tests.dates import DATE_ENV
 from tests.patience import PATIENCE_S
 
 CLIENTS = 2
@@ -24,7 +25,8 @@ Connect = Callable[..., http.client.HTTPConnection]
 
 def env(folder: Path) -> dict[str, str]:
     source = str(Path(__file__).parents[2] / "src")
-    return {"HOME": str(folder), "PATH": "/usr/bin:/bin", "PYTHONPATH": source, "REMIT_TRUST": "1", "LANG": "C.UTF-8"}
+    own = {"HOME": str(folder), "PATH": "/usr/bin:/bin", "PYTHONPATH": source, "REMIT_TRUST": "1", "LANG": "C.UTF-8"}
+    return own | DATE_ENV
 
 
 class Server:
