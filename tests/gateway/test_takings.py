@@ -12,9 +12,9 @@ import pytest
 
 from remit.clock import SystemClock
 from remit.codes import Code
-from remit.gateway.takings import KIND, LimitUnprovenError, Part, Takings
+from remit.gateway.takings import KIND, LimitUnprovenError, Part, Takings, stream_of
 from remit.journal.event import HeadQuery
-from remit.journal.kinds import LimitTaken
+from remit.journal.kinds import LimitReturned, LimitTaken
 from remit.policy.limit import Limit
 from tests.journal.storages import SqliteStorage
 
@@ -139,3 +139,20 @@ def forge(storage: SqliteStorage, statements: str) -> None:
     with closing(apsw.Connection(str(storage.path))) as db:
         db.set_busy_timeout(10_000)
         db.execute(statements)
+
+
+async def test_a_call_that_was_undone_counts_no_more_and_gives_back_once(storage: SqliteStorage) -> None:
+    clock = SystemClock()
+    async with storage.open(clock) as one, storage.open(clock) as other:
+        first, second = Takings(one), Takings(other)
+        assert await first.take([part("a", SUM, "7.5")])
+        assert await first.take([part("b", SUM, "2.5")])
+        assert not await second.take([part("c", SUM, "2.5")])
+        returned = LimitReturned(intent="a", step="0", undo_step="undo:0")
+        gave = await asyncio.gather(*(takings.give_back(stream_of(KEY), returned) for takings in (first, second)))
+        assert sorted(gave) == [False, True]
+        assert not await first.give_back(stream_of(KEY), LimitReturned(intent="unknown"))
+        for takings in (first, second, Takings(other)):
+            assert await takings.totals([KEY], "") == {KEY: (1, Decimal("2.5"))}
+        assert await second.take([part("c", SUM, "7.5")])
+        assert not await first.take([part("d", SUM, "0.1")])

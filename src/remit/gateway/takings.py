@@ -4,7 +4,8 @@ A call takes its part durably just before it is announced, under its idempotency
 two workers that want the last one: only one append fits it. It is not the transaction of the announcement itself, since
 an announcement that met another writer would silence its own job's stream. A crash in between costs nothing: the call
 that is made again finds that it has taken its part; one that is never made again leaves one too many counted, not one
-too few. What cannot be proven (rule 14) allows nothing: a stream that was changed, or that is shorter than it was.
+too few. A call that its job undid gives its part back, to the period that it was taken from. What cannot be proven
+(rule 14) allows nothing: a stream that was changed, or that is shorter than it was.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from remit.canonical import sha256
 from remit.codes import Code
 from remit.errors import AppendConflictError, ChainBrokenError
 from remit.gateway.outcome import Outcome, refused
-from remit.journal.kinds import LimitTaken, decode
+from remit.journal.kinds import LimitReturned, LimitTaken, decode
 from remit.journal.proven import Proven
 
 if TYPE_CHECKING:
@@ -70,6 +71,9 @@ class _Count:
         self.by_intent[taken.intent] = amount
         self.total += amount
 
+    def remove(self, intent: str) -> None:
+        self.total -= self.by_intent.pop(intent, 0)
+
     def without(self, intent: str) -> tuple[int, Decimal]:
         """Calls and their sum, without one of them."""
         own = self.by_intent.get(intent)
@@ -89,7 +93,7 @@ class Takings:
 
         Raises LimitUnprovenError.
         """
-        return {key: (await self._read(key)).without(intent) for key in keys}
+        return {key: (await self._read(stream_of(key))).without(intent) for key in keys}
 
     async def take(self, parts: Sequence[Part]) -> bool:
         """Take all parts of a call, or none; False if there is no room any more. Durable when this returns.
@@ -98,7 +102,7 @@ class Takings:
         """
         async with self._turn:  # within this process; against others the head decides
             for _ in range(_ATTEMPTS):
-                counts = [await self._read(part.key) for part in parts]
+                counts = [await self._read(stream_of(part.key)) for part in parts]
                 wanted = [
                     (part, count)
                     for part, count in zip(parts, counts, strict=True)
@@ -114,7 +118,7 @@ class Takings:
         """Return whether no other process was faster."""
         drafts = []
         for part, count in wanted:
-            stream = _stream(part.key)
+            stream = stream_of(part.key)
             head = await self._journal.head(stream)
             known = head.seq if head else 0
             if known < max(count.seq, count.least):
@@ -130,12 +134,33 @@ class Takings:
             count.least = count.seq + 1
         return True
 
-    async def _read(self, key: str) -> _Count:
-        count = self._counts.get(key)
+    async def give_back(self, stream: str, returned: LimitReturned) -> bool:
+        """Count a call that was undone no more; False if it did not count. Durable when this returns.
+
+        Raises LimitUnprovenError.
+        """
+        async with self._turn:
+            for _ in range(_ATTEMPTS):
+                count = await self._read(stream)
+                if returned.intent not in count.by_intent:
+                    return False
+                head = await self._journal.head(stream)
+                if head is None or head.seq != count.seq:
+                    continue
+                draft = self._journal.writer(stream, KIND, head).draft(returned)
+                try:
+                    await self._journal.commit(draft, synced=True)
+                except AppendConflictError:
+                    continue
+                return True
+        return False
+
+    async def _read(self, stream: str) -> _Count:
+        count = self._counts.get(stream)
         if count is None:
             if len(self._counts) >= _MOST:
                 self._counts.clear()  # what is asked for again is read again
-            count = self._counts[key] = _Count(Proven(self._journal, _stream(key)))
+            count = self._counts[stream] = _Count(Proven(self._journal, stream))
         try:
             events = await count.events.more()
         except ChainBrokenError as error:
@@ -147,6 +172,8 @@ class Takings:
             payload = decode(event.kind, event.data)
             if isinstance(payload, LimitTaken):
                 count.add(payload)
+            elif isinstance(payload, LimitReturned):
+                count.remove(payload.intent)
         return count
 
 
@@ -160,5 +187,6 @@ def _fits(part: Part, count: _Count) -> bool:
     return part.limit.room(len(count.by_intent), count.total, Decimal(part.taken.amount))
 
 
-def _stream(key: str) -> str:
+def stream_of(key: str) -> str:
+    """Return the stream in which what has this key is counted."""
     return f"{KIND}/rules/{sha256(key.encode()).removeprefix('sha256:')}"

@@ -316,3 +316,18 @@ async def test_an_undo_that_needs_approval_asks_a_person(remit_in: OpenRemit) ->
             await remit.service.confirmations.decide(question.confirmation, "approve", digest=question.digest, by="ann")
         assert asked == [("undo:2", "shop.cancel"), ("undo:1", "shop.cancel")]
     assert shop.undone == ["b-flight", "b-hotel"]
+
+
+async def test_a_call_that_was_undone_counts_no_more_in_its_pot(remit_in: OpenRemit) -> None:
+    shop = Shop(unfit=1)
+    rules: list[Any] = [{"effect": "allow", "tools": ["shop.book"], "limit": {"pot": "trips"}}]
+    rules.append({"effect": "allow", "tools": ["shop.cancel"]})
+    flags = {"policy.rules": rules, "policy.pots": {"trips": {"per": "month", "calls": 2}}, "jobs.drain_seconds": 0}
+    async with remit_in(tools=shop.tools, recipes=[fails], flags=flags) as remit:
+        job = (await remit.start(fails())).id
+        await until(remit, job, lambda row: row.waiting_for == "a decision on step undo:2")
+        assert [pot.calls for pot in await remit.service.policy.pots()] == [2]
+        await remit.service.steps.decide(job, "undo:2", "done", None, by="ann")
+        with pytest.raises(JobEndedError, match="undone: 1; left as they are: 2"):
+            await remit.job(job)
+        assert [pot.calls for pot in await remit.service.policy.pots()] == [1]

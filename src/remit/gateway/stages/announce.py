@@ -19,6 +19,7 @@ from remit.gateway.model_request import Asking
 from remit.gateway.outcome import Outcome
 from remit.gateway.result import warned
 from remit.gateway.schema_gate import CALL_ARGS, KeptTexts
+from remit.gateway.takings import stream_of
 from remit.ids import new_id, span_id
 from remit.journal.blobs import Packed, pack
 from remit.journal.event import Blob
@@ -152,6 +153,7 @@ class Announce:
             facts=call.facts,
             policy_kept=True,
             secrets=call.secrets.versions if call.secrets is not None else {},
+            limits=tuple(stream_of(part.key) for part in call.parts),
         )
 
     def _trusts(self, call: Call) -> bool:

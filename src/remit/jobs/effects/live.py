@@ -11,6 +11,7 @@ so. The undo of a step whose outcome is unknown waits until that is decided (rul
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Final
 
@@ -20,6 +21,7 @@ from remit.canonical import digest
 from remit.codes import Code
 from remit.errors import VersionError
 from remit.gateway.model_request import ModelRequest
+from remit.gateway.takings import LimitUnprovenError
 from remit.gateway.turns import Line
 from remit.jobs.effects.calls import Calls, Doubts, Waits
 from remit.jobs.effects.outcomes import recorded_outcome
@@ -31,6 +33,7 @@ from remit.journal.kinds import (
     CompensationCompleted,
     CompensationStarted,
     ErrorInfo,
+    LimitReturned,
     ModelDriftRecorded,
     PatchRecorded,
     RandomRecorded,
@@ -45,6 +48,7 @@ if TYPE_CHECKING:
     from remit.gateway.call import Progress
     from remit.gateway.outcome import Outcome
     from remit.gateway.pipeline import Gateway
+    from remit.gateway.takings import Takings
     from remit.jobs.caller import JobCaller
     from remit.jobs.effects.calls import Recorder
     from remit.jobs.effects.port import Refuse
@@ -60,6 +64,7 @@ if TYPE_CHECKING:
 Relabel = Callable[["JobLabeled"], "HeadPatch"]
 """Takes labels or a title up, and returns the change of the job's head."""
 _APPROVAL: Final = "approval"
+_log: Final = logging.getLogger("remit.jobs")
 _LOST: Final = "the answer did not arrive before its worker ended"
 
 
@@ -207,8 +212,18 @@ FindUndo = Callable[[str], Awaitable[UndoDeclared]]
 class Compensation:
     """Undoes steps of one job."""
 
-    def __init__(self, recorder: Recorder, calls: Calls, doubts: Doubts, waits: Waits, find_undo: FindUndo) -> None:
+    def __init__(
+        self,
+        recorder: Recorder,
+        calls: Calls,
+        doubts: Doubts,
+        waits: Waits,
+        *,
+        find_undo: FindUndo,
+        takings: Takings,
+    ) -> None:
         self._recorder = recorder
+        self._takings = takings
         self._calls = calls
         self._doubts = doubts
         self._waits = waits
@@ -227,6 +242,7 @@ class Compensation:
         for each in started.steps:
             if each not in history.undone:
                 undone = await self._undo(history, each)
+                await self._give_back(history.calls[each].started, undone)  # before it is recorded: a crash repeats it
                 history.undone[each] = undone
                 await self._recorder.record(undone)
         done = tuple(each for each in started.steps if history.undone[each].outcome == "compensated")
@@ -236,6 +252,22 @@ class Compensation:
         await self._recorder.record(completed)
         await self._recorder.end()
         return completed
+
+    async def _give_back(self, started: ToolInvocationStarted | None, undone: StepCompensated) -> None:
+        """Have a call that was undone count no more in the limits of rules."""
+        if started is None or undone.outcome != "compensated":
+            return
+        returned = LimitReturned(
+            intent=started.idempotency_key,
+            stream=self._recorder.writer.stream,
+            step=undone.step,
+            undo_step=undone.undo_step,
+        )
+        for stream in started.limits:
+            try:
+                await self._takings.give_back(stream, returned)
+            except LimitUnprovenError as error:
+                _log.warning("%s counts %s although it was undone: %s", stream, undone.step, error.message)
 
     async def _undo(self, history: History, step: str) -> StepCompensated:
         record, reason = history.calls[step], ""
@@ -346,7 +378,9 @@ class LiveEffects:
         )
         self.call = calls.make
         self.declare = recorder.declare
-        self.compensate = Compensation(recorder, calls, doubts, self.waits, find_undo).run
+        self.compensate = Compensation(
+            recorder, calls, doubts, self.waits, find_undo=find_undo, takings=gateway.services.takings
+        ).run
         self.ask = asks.ask
         self.default_model = gateway.services.default_model
         self.model_differs = asks.differs

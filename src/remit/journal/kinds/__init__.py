@@ -95,6 +95,7 @@ from remit.journal.kinds.people import (
     ConfirmationPutOff,
     ConfirmationRequested,
     ConfirmationUsed,
+    LimitReturned,
     LimitTaken,
     UntrustedArgument,
     ViewRemoved,

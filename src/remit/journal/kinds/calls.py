@@ -100,6 +100,8 @@ class ToolInvocationStarted(Payload, frozen=True, kw_only=True):
     """Whether the text of the rules is kept under `policy_hash`."""
     secrets: dict[str, str] = msgspec.field(default_factory=dict)
     """The version of each secret that the tool was given, as an HMAC."""
+    limits: tuple[str, ...] = ()
+    """The streams of the limits that it took a part of."""
 
 
 class ToolInvocationFinished(Payload, frozen=True, kw_only=True):

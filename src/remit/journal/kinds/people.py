@@ -185,6 +185,19 @@ class LimitTaken(Payload, frozen=True, kw_only=True):
     """The amount that it adds to the sum, as a decimal number."""
 
 
+class LimitReturned(Payload, frozen=True, kw_only=True):
+    """Ours, in the stream of a rule's limit: a call was undone, and counts no more."""
+
+    KIND: ClassVar[str] = "limit_returned"
+    intent: str
+    """The idempotency key under which it took its part."""
+    stream: str = ""
+    """Where the call is recorded."""
+    step: str = ""
+    undo_step: str = ""
+    """The step of the call that undid it."""
+
+
 class UntrustedArgument(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """An argument of authority that no trusted text holds, and where it was seen instead."""
 
