@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from remit.settings.section import Section
     from remit.threads import Threads
     from remit.tools.door import Door
+    from remit.tools.front import Front
     from remit.tools.function import FunctionTool
     from remit.tools.pins import Pins
     from remit.tools.provider import ToolProvider
@@ -87,6 +88,9 @@ class Capability(NamedTuple):
     """The reference of a function from the `Parts` of a process and its settings to its `Skills`; of one part."""
     encloses: str = ""
     """The reference of a function from settings to the `Enclosures` that servers and functions run in; of one part."""
+    fronts: str = ""
+    """The reference of a function from an `Opening` to the `Front` before the models of programs that providers run;
+    None: they ask their providers themselves. Of one part."""
     recipes: tuple[str, ...] = ()
     """References of recipes, whose names are those of the recipes."""
     inner_recipes: tuple[str, ...] = ()
@@ -154,7 +158,7 @@ class Capability(NamedTuple):
     @property
     def references(self) -> tuple[str, ...]:
         """Every reference of the part."""
-        opened = (self.settings, self.providers, self.unlisted, self.skills, self.encloses, self.people)
+        opened = (self.settings, self.providers, self.unlisted, self.skills, self.encloses, self.fronts, self.people)
         seen = (self.reads, self.engine, self.replays, self.rereads, self.verifies, self.checks, self.formats)
         single = (*opened, self.routes, self.works, self.sends, self.serves, self.pages, self.outputs, *seen)
         nouns = (reference for noun in self.nouns for reference in (noun.kind, noun.open, noun.remote))
@@ -190,6 +194,8 @@ class Opening(NamedTuple):
     """Keys, logins and what is trusted: no tool reads them."""
     decisive: tuple[Path, ...]
     """Files that decide about agents: no tool writes it."""
+    front: Callable[[], Front | None]
+    """Returns what stands before the models of programs; None: nothing does."""
     part: Section | None = None
     """The part's own settings, if it has any."""
 

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from remit.process.enclosure import Enclosures
     from remit.service.parts import Parts
     from remit.settings import Settings
+    from remit.tools.front import Front
     from remit.tools.meta import ToolMeta
     from remit.tools.provider import ToolProvider
 
@@ -123,6 +124,20 @@ def enclosures_of(parts: Iterable[Capability], settings: Settings) -> Enclosures
             enclosures: Enclosures = _resolved(part.name, part.encloses)(settings)
             return enclosures
     return NoEnclosures()
+
+
+def front_of(parts: Iterable[Capability], opening: Opening) -> Front | None:
+    """Return what stands before the models of programs: the first part's that does, and whose modules are there.
+
+    Raise UsageError or SettingsError.
+    """
+    for part in parts:
+        if part.fronts and not part.missing:
+            front: Front | None = _resolved(part.name, part.fronts)(
+                opening._replace(part=part_settings(part, opening.settings))
+            )
+            return front
+    return None
 
 
 def unlisted_of(parts: Iterable[Capability]) -> tuple[ToolMeta, ...]:

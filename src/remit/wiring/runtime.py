@@ -288,9 +288,10 @@ class Runtime:
         from remit.capability import Opening
         from remit.service.door import SessionDoor
         from remit.threads import Threads
+        from remit.wiring.parts import front_of
         from remit.wiring.providers import decisive, private
 
-        return Opening(
+        opening = Opening(
             settings=self.settings,
             tools=(*self.modules.tools, *self._additions.tools),
             servers=self.servers,
@@ -305,7 +306,9 @@ class Runtime:
             door=SessionDoor(self.journal, lambda: self.service),
             private=private(self.settings),
             decisive=decisive(self.settings),
+            front=lambda: front_of(self.parts, opening),
         )
+        return opening
 
     def _policy(self) -> Policy:
         from remit.wiring.services import policy_of

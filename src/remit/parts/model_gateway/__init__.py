@@ -13,6 +13,7 @@ CAPABILITIES: Final = (
         settings="remit.parts.model_gateway.settings:ModelGatewaySettings",
         providers="remit.parts.model_gateway.programs:open_programs",
         provider_ids=("program",),
+        fronts="remit.parts.model_gateway.front:open_front",
         recipes=("remit.parts.model_gateway.programs:recorded_program",),
         inner_recipes=("recorded_program",),
         serves="remit.parts.model_gateway.wiring:open_mounts",

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from remit.parts.model_gateway.wires import Request, Route
 
 Send = Callable[[dict[str, Any]], Awaitable[None]]
+Receive = Callable[[], Awaitable[Any]]
 _OK: Final = 200
 _FAILS: Final = 400
 _HOPS: Final = frozenset(
@@ -105,8 +106,10 @@ class Keeping(NamedTuple):
 class Client:
     """The program's end of an exchange; what it takes, and when it left."""
 
-    def __init__(self, send: Send) -> None:
+    def __init__(self, send: Send, receive: Receive) -> None:
         self._send = send
+        self._receive = receive
+        self._watching: asyncio.Task[None] | None = None
         self.gone = asyncio.Event()
         self.status = 0
         self.pieces = 0
@@ -118,6 +121,22 @@ class Client:
     def started(self) -> bool:
         """Return whether an answer has begun."""
         return self.status != 0
+
+    def watch(self) -> None:
+        """Notice from now on that the program leaves; until then nothing is waited for."""
+        if self._watching is None:
+            self._watching = asyncio.create_task(self.left())
+
+    def leave(self) -> None:
+        """Look no longer whether it leaves."""
+        if self._watching is not None:
+            self._watching.cancel()
+
+    async def left(self) -> None:
+        """Wait until the program has left."""
+        while (await self._receive())["type"] != "http.disconnect":
+            pass
+        self.gone.set()
 
     async def start(self, status: int, headers: list[tuple[bytes, bytes]]) -> None:
         """Begin the answer."""
@@ -358,6 +377,7 @@ class PassedModel:
         url = f"{upstream.url}{request.route.path.removeprefix(request.route.family.based)}"
         url = f"{url}?{request.query}" if request.query else url
         headers = forwarded(request.headers, request.route.family.key_header, upstream.key)
+        self._client.watch()
         with connection_faults():
             async with upstream.client.request(
                 request.method,

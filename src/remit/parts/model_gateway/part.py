@@ -36,7 +36,7 @@ from remit.models.thread import EMPTY
 from remit.parts.model_gateway.exchange import Client, Keeping, PassedModel, Upstream, http_client
 from remit.parts.model_gateway.request_reader import Reading, UnreadableError
 from remit.parts.model_gateway.runs import Run
-from remit.parts.model_gateway.wires import FAMILIES, Family, Request, refusal_of, route_of
+from remit.parts.model_gateway.wires import FAMILIES, Family, Provider, Request, refusal_of, route_of
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
@@ -53,13 +53,6 @@ _FAULTS: Final = {Code.MODEL_TIMEOUT: HTTPStatus.GATEWAY_TIMEOUT, Code.MODEL_REJ
 _BLOCK: Final = b"\n\n"
 _OWN: Final = "rmt_"
 """The beginning of Remit's own tokens."""
-
-
-class Provider(msgspec.Struct, frozen=True):
-    """Where the requests of one family go."""
-
-    url: str
-    key: str
 
 
 class ModelGateway:
@@ -101,20 +94,19 @@ class ModelGateway:
             token, query = _token(headers, scope["query_string"].decode("latin-1"))
             run = await self._admitted(token, headers)
             body = await _body(receive, self._settings.request_bytes)
-            client = Client(send)
+            client = Client(send, receive)
             request = Request(scope["method"], route, query, headers, body)
-            watching = asyncio.create_task(_watch(receive, client))
             with run.under_way(client):
                 try:
                     whole = await self._pass(request, run, client, "" if token.startswith(_OWN) else token)
                 finally:
-                    watching.cancel()
+                    client.leave()
                     await run.compare()
         except _Refused as refusal:
             await refusal.say(send, route.family)
             return
         if not whole:
-            await _abort(scope, receive, client)
+            await _abort(scope, client)
 
     async def _admitted(self, token: str, headers: Mapping[str, str]) -> Run:
         try:
@@ -130,7 +122,7 @@ class ModelGateway:
         step = run.ledger.place()
         run.asked += 1
         name = ModelName(provider=route.family.provider, model=(reading.model if reading else "") or route.path)
-        upstream = self._upstream(route.family, brought)
+        upstream = self._upstream(route.family, run, brought)
         keeping = Keeping(self._settings.keep_bytes, self._settings.stop_upstream)
         tools = reading.tools if reading is not None else NO_TOOLS
         model = PassedModel(name, request, upstream, client, tools=tools, keeping=keeping, clock=self._clock)
@@ -198,8 +190,12 @@ class ModelGateway:
                 raise _Refused(HTTPStatus.BAD_REQUEST, words, Code.INVALID_INPUT.name) from error
             return None
 
-    def _upstream(self, family: Family, brought: str) -> Upstream:
-        provider = self._providers[family.prefix]
+    def _upstream(self, family: Family, run: Run, brought: str) -> Upstream:
+        """Return where a request goes. Raise _Refused for a family that its run may not ask."""
+        provider = (self._providers if run.providers is None else run.providers).get(family.prefix)
+        if provider is None:
+            words = f"this program asks models at {', '.join(run.providers or ())} alone"
+            raise _Refused(HTTPStatus.BAD_REQUEST, words, Code.POLICY_DENIED.name)
         return Upstream(provider.url, provider.key or brought, self._client)
 
 
@@ -277,6 +273,7 @@ async def _ask(run: Run, request: ModelRequest, client: Client) -> Outcome:
         outcome = await run.ledger.ask(request, unwatched)
         if outcome.status != "pending" or outcome.confirmation is None or client.gone.is_set():
             return outcome
+        client.watch()
         await run.ledger.decided(outcome.confirmation)
         request = msgspec.structs.replace(request, confirmation=outcome.confirmation)
 
@@ -315,18 +312,11 @@ async def _body(receive: Receive, most: int) -> bytes:
             return bytes(body)
 
 
-async def _watch(receive: Receive, client: Client) -> None:
-    """Note that the program left."""
-    while (await receive())["type"] != "http.disconnect":
-        pass
-    client.gone.set()
-
-
-async def _abort(scope: Scope, receive: Receive, client: Client) -> None:
+async def _abort(scope: Scope, client: Client) -> None:
     """Cut the program's connection: it must not take what broke off for a whole answer."""
     if not client.gone.is_set():
         scope[ABORT]()
-        await _watch(receive, client)
+        await client.left()
 
 
 def paths() -> tuple[str, ...]:

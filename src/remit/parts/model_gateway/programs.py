@@ -13,7 +13,6 @@ import stat
 import sys
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from functools import partial
 from hashlib import file_digest, sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -23,30 +22,24 @@ from msgspec import Meta
 
 from remit.codes import Code
 from remit.errors import ProviderError, RunError
-from remit.gateway.budget import Budget
-from remit.http.guard import token_of
 from remit.jobs.recipe import recipe
 from remit.jobs.run import Run as JobRun
 from remit.journal.kinds import INNER, decode
 from remit.parts.model_gateway.answers import Answers, recording_of
 from remit.parts.model_gateway.clis import STEADY, Place, start_of
+from remit.parts.model_gateway.front import ProgramFront
 from remit.parts.model_gateway.kinds import ModelGatewayAsked, ModelGatewayTried
-from remit.parts.model_gateway.runs import InnerLedger, Run
 from remit.parts.model_gateway.settings import ModelGatewaySettings
 from remit.process.child import bound
 from remit.process.family import Family
-from remit.randomness import salt
-from remit.record.client_calls import ClientCalls
 from remit.settings.places import data_folder
 from remit.tools.meta import Level
 from remit.tools.provider import CallContext, Preview, ToolResult, Toolset, arguments, declare
 
 if TYPE_CHECKING:
     from remit.capability import Opening
-    from remit.clock import Clock
-    from remit.parts.model_gateway.wiring import Listener
+    from remit.parts.model_gateway.runs import Run
     from remit.settings import Settings
-    from remit.tools.door import Inside
 
 PROVIDER: Final = "program"
 RUN: Final = f"{PROVIDER}.run"
@@ -123,9 +116,8 @@ class ProgramProvider(Toolset):
             timeout_ms=_LONGEST_MS,
         )
         super().__init__(PROVIDER, (tool,))
-        self._listener = partial(_listener, opening.settings, own, opening.clock)
+        self._front = ProgramFront(opening, own)
         self._journal = opening.journal
-        self._decided = opening.door.decided
         self._mcp = tools_of(opening.settings)
         self.terminal = Terminal()
 
@@ -133,28 +125,15 @@ class ProgramProvider(Toolset):
         """Run a program to its end. Raise ProviderError."""
         self._require(name)
         run_args = arguments(RunArgs, args)
-        if ctx.inside is None:
-            raise ProviderError("nothing can be recorded here", cause=None)
-        run = Run(
-            InnerLedger(ctx.inside, self._decided),
-            principal=ctx.principal,
-            kind="job" if ctx.job is not None else "session",
-            job=ctx.job,
-            budget=_budget(run_args.budget),
-            gates=ClientCalls(self._journal, self._journal.clock.now()),
-        )
+        run = self._front.run(ctx, run_args.budget)
         if run_args.replays:
             run.answers = Answers(await recording_of(self._journal, run_args.replays), fork_at=run_args.fork_at)
-        token = token_of(salt(32))
-        listener = self._listener()
+        files, tried = folder_of_run(run_args.folder), dict[str, None]()
         async with AsyncExitStack() as stack:
-            files = folder_of_run(run_args.folder)
-            url = await stack.enter_async_context(listener.listening())
-            tried: dict[str, None] = {}
-            proxy = await stack.enter_async_context(_refusing(ctx.inside, ctx.step, tried)) if run_args.alone else ""
-            listener.runs.open(token, run)
+            front = await stack.enter_async_context(self._front.before(run))
+            proxy = await stack.enter_async_context(_refusing(run, ctx.step, tried)) if run_args.alone else ""
             before = await asyncio.to_thread(look, Path(run_args.folder))
-            place = Place(url, token, proxy, files, self._mcp if run_args.governed else ())
+            place = Place(front.url, front.token, proxy, files, self._mcp if run_args.governed else ())
             status = await self.terminal.run(run_args.command, run_args.folder, place, steady=run_args.steady)
             await run.idle()
             after = await asyncio.to_thread(look, Path(run_args.folder))
@@ -204,12 +183,6 @@ async def _ended(child: asyncio.subprocess.Process) -> None:
                 await child.wait()
 
 
-def _listener(settings: Settings, own: ModelGatewaySettings, clock: Clock) -> Listener:
-    from remit.parts.model_gateway.wiring import Listener  # noqa: PLC0415 - the extras "models" and "serve"
-
-    return Listener(settings, own, clock)
-
-
 class Terminal:
     """Programs at the terminal of this process."""
 
@@ -251,15 +224,6 @@ def open_programs(opening: Opening) -> list[ProgramProvider]:
     """Return the provider where programs are run; no agent needs to see it elsewhere."""
     own = opening.part
     return [ProgramProvider(opening, own)] if isinstance(own, ModelGatewaySettings) and own.programs else []
-
-
-def _budget(given: Mapping[str, float]) -> Budget:
-    tokens, calls = given.get("tokens"), given.get("calls")
-    return Budget(
-        tokens=None if tokens is None else int(tokens),
-        cost=given.get("cost"),
-        calls=None if calls is None else int(calls),
-    )
 
 
 @recipe("recorded_program", version="1")
@@ -334,7 +298,7 @@ def _digest(path: Path) -> str:
 
 
 @asynccontextmanager
-async def _refusing(inside: Inside, step: str, tried: dict[str, None]) -> AsyncIterator[str]:
+async def _refusing(run: Run, step: str, tried: dict[str, None]) -> AsyncIterator[str]:
     """Listen as a proxy that refuses every host, and records each; its URL."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -343,7 +307,7 @@ async def _refusing(inside: Inside, step: str, tried: dict[str, None]) -> AsyncI
             host = head[1][:200] if len(head) > 1 else ""
             if host not in tried:
                 tried[host] = None
-                await inside.record(ModelGatewayTried(step=step, host=host))
+                await run.ledger.record(ModelGatewayTried(step=step, host=host))
             writer.write(b"HTTP/1.1 403 Forbidden\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
             await writer.drain()
         writer.close()

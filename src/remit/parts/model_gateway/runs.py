@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from remit.parts.model_gateway.answers import Answers
     from remit.parts.model_gateway.exchange import Client
     from remit.parts.model_gateway.kinds import ModelGatewayAnswered
-    from remit.parts.model_gateway.wires import Request
+    from remit.parts.model_gateway.wires import Provider, Request
     from remit.policy.decision import CallerKind
     from remit.record.client_calls import ClientCalls
     from remit.service.service import Service
@@ -93,6 +93,8 @@ class Run:
         """The calls that gates saw; None: none is looked for."""
         self.answers: Answers | None = None
         """The recorded answers that it is given, instead of those of models."""
+        self.providers: Mapping[str, Provider] | None = None
+        """The only providers that it may ask, by the prefix of their family; None: those of the settings."""
         self.spent = Spent()
         self.known = Known(set(), set())
         self.reader = Reader()

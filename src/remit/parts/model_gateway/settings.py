@@ -18,6 +18,9 @@ class ModelGatewaySettings(Section, frozen=True):
         bool,
         About("Whether program.run is a tool, which runs programs with your rights; `remit record` has it anyway."),
     ] = False
+    executors: Annotated[
+        bool, About("Whether the models of `remit work`'s coding agents are asked through the gate.")
+    ] = True
     unread: Annotated[
         Literal["pass", "refuse"],
         About("What becomes of a request that cannot be read: passed and recorded as bytes, or refused."),

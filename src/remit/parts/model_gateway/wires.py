@@ -12,7 +12,7 @@ from typing import Any, Final, Literal, NamedTuple
 import msgspec
 
 from remit.jsonrpc.events import Events
-from remit.models.names import Provider
+from remit.models.names import Provider as ProviderName
 from remit.models.wires.anthropic import AnthropicMessages, AnthropicReducer
 from remit.models.wires.gemini import Gemini, GeminiReducer
 from remit.models.wires.openai_chat import ChatReducer, OpenAIChat
@@ -30,7 +30,7 @@ class Family(NamedTuple):
     """A provider's address here, the form of its errors, and the headers of its key."""
 
     prefix: str
-    provider: Provider
+    provider: ProviderName
     version: str
     """The part of the path that some clients leave out, such as `/v1`."""
     based: str
@@ -38,6 +38,13 @@ class Family(NamedTuple):
     key_header: str
     refusal: Callable[[int, str, str, str], bytes]
     """Makes the body of an error: from a status, the kind of error, words and Remit's code."""
+
+
+class Provider(NamedTuple):
+    """Where the requests of one family go."""
+
+    url: str
+    key: str
 
 
 class Row(NamedTuple):

@@ -13,10 +13,10 @@ from remit.http.guard import LOOPBACK, Guard
 from remit.http.problem import unauthenticated
 from remit.http.router import Mount, Router
 from remit.models.registry import KEYS
-from remit.parts.model_gateway.part import ModelGateway, Provider, paths
+from remit.parts.model_gateway.part import ModelGateway, paths
 from remit.parts.model_gateway.runs import Run, Runs, SessionLedger
 from remit.parts.model_gateway.settings import NAME, ModelGatewaySettings
-from remit.parts.model_gateway.wires import ANTHROPIC, GEMINI, OPENAI
+from remit.parts.model_gateway.wires import ANTHROPIC, FAMILIES, GEMINI, OPENAI, Family, Provider
 from remit.record.client_calls import ClientCalls
 from remit.service.door import SessionDoor
 from remit.settings.parts import settings_of
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from remit.app import Remit
     from remit.clock import Clock
     from remit.settings import Settings
+    from remit.tools.front import ServedModel
 
 _MOST: Final = 10_000
 """Clients whose runs are remembered."""
@@ -41,6 +42,13 @@ def providers_of(settings: Settings, environ: Mapping[str, str]) -> dict[str, Pr
         )
         for family, url in urls.items()
     }
+
+
+def upstream_of(settings: Settings, model: ServedModel) -> tuple[Family, Provider]:
+    """Return the family of a program's model, and where its requests go."""
+    family = next(family for family in FAMILIES if family.provider == model.wire)
+    url = model.url or providers_of(settings, {})[family.prefix].url
+    return family, Provider(url.rstrip("/"), model.key)
 
 
 def open_mounts(remit: Remit, guard: Guard) -> list[Mount]:

@@ -57,6 +57,7 @@ def open_providers(opening: Opening) -> tuple[ToolProvider, ...]:
             partial(_open_tools, opening.settings, opening.journal),
             opening.door,
             lambda names: opening.skills().files(names),
+            opening.front,
         ),
     )
 

@@ -26,7 +26,7 @@ FILE: Final = "workflow.toml"
 MAX_FILE: Final = 1_000_000
 _SPOKEN: Final = re.compile(
     r"outbox\.(backend|url|token_env|repo|account|path|poll_seconds|push_seconds|branches|pulls)"
-    r"|executors\.[^.]+\.(program|agent|args|protocol|timeout_seconds|commits)"
+    r"|executors\.[^.]+\.(program|agent|args|protocol|timeout_seconds|commits|tokens|cost)"
     r"|(roles|labels|role_repo)\..*|constraints\.(forbidden_paths|interface_paths|notes)"
 )
 """Keys that run, send and allow nothing, or of which `_acts` has spoken."""
@@ -118,6 +118,10 @@ class ExecutorTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """The place where the agent's model is served; empty: at its maker's."""
     key: str = ""
     """The variable of our environment that holds the key of the model; empty: the agent's usual one."""
+    tokens: Annotated[int, Meta(ge=0)] = 0
+    """Tokens that the agent's models may use in a run; 0: no such limit. It takes the model gateway."""
+    cost: Annotated[float, Meta(ge=0)] = 0.0
+    """US dollars that they may cost; 0: no such limit."""
     starts: tuple[str, ...] = ()
     """Files of the repository by which the agent may start programs, each as `sha256:… path`: they are trusted."""
     protocol: Literal["", "acp"] = ""

@@ -14,6 +14,8 @@ import signal
 import subprocess
 import sys
 import tomllib
+import urllib.error
+import urllib.request
 from pathlib import Path
 from typing import IO, Any, Self, cast
 
@@ -33,6 +35,9 @@ def main(name: str, scene: str) -> int:
     if scene in {"401", "500", "fail"}:
         agent("failed", f"HTTP {scene}")
         return int(name != "aider" or scene == "fail")  # aider itself ends well whatever happens
+    if scene == "asks" and not ask():
+        agent("failed", "its model refused")
+        return 1
     if scene in {"setsid", "leave"}:
         later = "import time; time.sleep(300); open('late.txt', 'w').write('late')"
         child = subprocess.Popen([sys.executable, "-I", "-S", "-c", later], start_new_session=True)
@@ -54,6 +59,19 @@ def main(name: str, scene: str) -> int:
         return 0
     agent("denied" if denied or (scene == "denied" and name == "claude") else "done", "All is done.")
     return 0
+
+
+def ask() -> bool:
+    """Ask the model as claude does; return whether it answered."""
+    body = {"model": os.environ["ANTHROPIC_MODEL"], "max_tokens": 50, "messages": [{"role": "user", "content": "hi"}]}
+    headers = {"x-api-key": os.environ["ANTHROPIC_API_KEY"], "content-type": "application/json"}
+    url = f"{os.environ['ANTHROPIC_BASE_URL']}/v1/messages"
+    try:
+        with urllib.request.urlopen(urllib.request.Request(url, json.dumps(body).encode(), headers)) as response:  # noqa: S310 - the test's
+            return bool(json.load(response)["content"])
+    except urllib.error.HTTPError as error:
+        sys.stderr.write(error.read().decode())
+        return False
 
 
 def converse() -> bool:

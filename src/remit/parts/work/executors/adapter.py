@@ -226,6 +226,8 @@ class Places(NamedTuple):
     """None: with our own rights."""
     tools: OpenTools | None = None
     """Offers Remit's tools to a governed run."""
+    secrets: Mapping[str, str] = os.environ
+    """Holds the key of an agent's model."""
     title: str = ""
     """The issue's title."""
     show: Output = lambda _stream, _data: None
@@ -386,7 +388,7 @@ class Adapter:
             pack=self._pack,
             home=self._tree.home,
             env=self._env,
-            secrets=os.environ,
+            secrets=self._places.secrets,
             timeout_s=float(self._timeout_s),
             principal=self._places.principal,
             clock=self._places.clock,

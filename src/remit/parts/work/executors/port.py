@@ -169,7 +169,7 @@ class Site(NamedTuple):
     env: Mapping[str, str]
     """The whole environment of a program there."""
     secrets: Mapping[str, str]
-    """Our own environment, for the key of an agent's model."""
+    """Variables, of which one holds the key of an agent's model."""
     timeout_s: float
     principal: str
     """The principal as whom the run works."""

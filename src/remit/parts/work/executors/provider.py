@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
-from contextlib import suppress
+import os
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from remit.process.enclosure import Enclosures
     from remit.settings import Settings
     from remit.tools.door import Door
+    from remit.tools.front import Front
 
 
 PROVIDER: Final = "work"
@@ -150,15 +152,17 @@ class ExecutorProvider(Toolset):
         tools: OpenTools,
         door: Door | None = None,
         skills: GiveSkills | None = None,
+        front: Callable[[], Front | None] = lambda: None,
     ) -> None:
         """Hand out the work of the project; packs and worktrees lie in `root`.
 
         `tools` offers Remit's tools to governed runs; `door` is the gate, for what agents ask; `skills` gives the
-        files of skills.
+        files of skills; `front` stands before the models of agents.
         """
         super().__init__(PROVIDER, ())
         self._door = door
         self._skills = skills
+        self._front = front
         self._settings = settings
         self._folder = root
         self._enclosures = enclosures
@@ -194,12 +198,15 @@ class ExecutorProvider(Toolset):
         if name == PROVE:
             return await self._prove(arguments(ProveArgs, args), ctx)
         live = Live(ctx.progress)
-        order, adapter = await self._adapter(name, args, Places(self._clock, ctx.principal, show=live, door=self._door))
+        hand, order = await self._handed(name, args)
         if (await self._store.unit(order.issue)).active != order.run_id:
             raise ProviderError(f"Another run took the place of {order.run_id}.", cause=Code.stale_run)
+        places = Places(self._clock, ctx.principal, show=live, door=self._door)
         try:
-            beginning = await self._beginnings(order).of(order)
-            result = await adapter.run(beginning, await self._contents(order, beginning), _told(ctx))
+            async with self._behind(hand, ctx) as (hand, secrets):
+                adapter = await self._adapter(hand, order, places._replace(secrets=secrets))
+                beginning = await self._beginnings(order).of(order)
+                result = await adapter.run(beginning, await self._contents(order, beginning), _told(ctx))
         except UsageError as error:
             return await self._refused(order, error)
         except ProviderError as error:
@@ -221,7 +228,8 @@ class ExecutorProvider(Toolset):
         """
         if name in {PERMIT, PROVE}:
             return None  # it may be done again
-        order, adapter = await self._adapter(name, args, Places(self._clock, ctx.principal, door=self._door))
+        hand, order = await self._handed(name, args)
+        adapter = await self._adapter(hand, order, Places(self._clock, ctx.principal, door=self._door))
         accepted = await self._store.result(order.issue, order.run_id)
         if accepted is not None:
             return await self._accepted(order, accepted, ctx.principal)
@@ -264,11 +272,30 @@ class ExecutorProvider(Toolset):
         except UsageError as error:
             raise ProviderError(f"{error.message}. {error.remedy}", cause=Code.ToolNotFound) from error
 
-    async def _adapter(self, name: str, args: dict[str, Any], places: Places) -> tuple[WorkOrder, Adapter]:
+    async def _handed(self, name: str, args: dict[str, Any]) -> tuple[Hand, WorkOrder]:
         hand, asked = self._hand(name), arguments(ExecuteArgs, args)
         if asked.command != hand.executor.command:
             raise ProviderError("workflow.toml names another program by now. Start a new run.", cause=Code.InvalidInput)
-        order = await self._order(asked.issue_ref, asked.run_id)
+        return hand, await self._placed(await self._order(asked.issue_ref, asked.run_id))
+
+    @asynccontextmanager
+    async def _behind(self, hand: Hand, ctx: CallContext) -> AsyncIterator[tuple[Hand, Mapping[str, str]]]:
+        """Have the models of an executor asked through the gate within the block, where something stands before them.
+
+        Its variables hold a token of the run in the place of the key then. Raise ProviderError for a budget that
+        nothing holds.
+        """
+        model, front = hand.model(os.environ), self._front()
+        if model is None or front is None:
+            if model is not None and model.budget:
+                remedy = "Switch on model_gateway.executors, and install remit[models,serve]"
+                raise ProviderError(f"tokens and cost: no gate is before its models. {remedy}", cause=Code.WORK_INVALID)
+            yield hand, os.environ
+            return
+        async with front.open(ctx, model) as address:
+            yield hand.behind(address.url), {hand.key: address.key}
+
+    async def _adapter(self, hand: Hand, order: WorkOrder, places: Places) -> Adapter:
         title = (await self._store.unit(order.issue)).title
         places = places._replace(
             enclosures=self._enclosures if hand.table.isolation == "sandbox" else None,
@@ -278,8 +305,7 @@ class ExecutorProvider(Toolset):
             last=await self._conversation(order, hand),
             publication=self._publication(order, title, places.principal) if hand.table.commits else None,
         )
-        order = await self._placed(order)
-        return order, Adapter(order, hand.executor, hand.table, self._tree(order), self._pack(order), places)
+        return Adapter(order, hand.executor, hand.table, self._tree(order), self._pack(order), places)
 
     async def _prove(self, asked: ProveArgs, ctx: CallContext) -> ToolResult:
         """Run the acceptance commands on a person's commit."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Mapping
 from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
 from msgspec.structs import replace
 
 from remit.codes import Code
-from remit.errors import UsageError
+from remit.errors import ProviderError, UsageError
 from remit.parts.work.executors.acp import KNOWN, PREFIX, AcpExecutor
 from remit.parts.work.executors.cli import CliExecutor
 from remit.parts.work.executors.port import Executor
@@ -17,6 +18,7 @@ from remit.parts.work.executors.program import ProgramExecutor
 from remit.parts.work.executors.rows import CLIS, Cli
 from remit.parts.work.workflow import ExecutorTable, Workflow
 from remit.redact import line
+from remit.tools.front import ServedModel
 
 TOOLS: Final = "executor."
 MANUAL: Final = "manual"
@@ -29,6 +31,43 @@ class Hand(NamedTuple):
     name: str
     table: ExecutorTable
     executor: Executor
+    cli: Cli | None = None
+    """The agent, if its command line is known."""
+
+    def model(self, env: Mapping[str, str]) -> ServedModel | None:
+        """Return where its model is served; None: that is not known, or not told it by an address.
+
+        Raise ProviderError for a budget that nothing would hold.
+        """
+        table, cli = self.table, self.cli
+        budget = {name: value for name, value in (("tokens", table.tokens), ("cost", table.cost)) if value}
+        if cli is None or not (table.base_url or cli.maker_wire):
+            if budget:
+                reason = f"[executors.{self.name}] tokens and cost: nothing is known of how it asks its model"
+                raise ProviderError(reason, cause=Code.WORK_INVALID)
+            return None
+        return ServedModel(cli.wire, table.base_url, env.get(self.key, ""), budget, gated=self.gated)
+
+    @property
+    def key(self) -> str:
+        """Return the variable that holds the key of its model."""
+        return self.table.key or (self.cli.key if self.cli is not None else "")
+
+    @property
+    def gated(self) -> bool:
+        """Return whether it has no tools but Remit's."""
+        return (self.table.mode or ("ask" if isinstance(self.executor, AcpExecutor) else "governed")) == "governed"
+
+    def behind(self, url: str) -> Hand:
+        """Return it as one whose model is served there, and that reaches no other from the sandbox."""
+        if self.cli is None:
+            return self
+        own = _hosts(self.table, self.cli)
+        network = tuple(host for host in self.table.network if host not in own)
+        table = replace(self.table, base_url=url, network=(*network, urlsplit(url).netloc))
+        asks = isinstance(self.executor, AcpExecutor)
+        speaker = AcpExecutor(self.name, self.executor.command, table, self.cli) if asks else None
+        return self._replace(table=table, executor=speaker or CliExecutor(self.cli, table))
 
 
 def hand_of(workflow: Workflow, name: str) -> Hand:
@@ -62,7 +101,7 @@ def hand_of(workflow: Workflow, name: str) -> Hand:
     if cli is None:
         reason = f"workflow.toml: [executors.{name}] agent: none is known that is called {line(table.agent, 60)}"
         raise UsageError(reason, code=Code.WORK_INVALID, remedy=f"Known: {', '.join(CLIS)}.")
-    return Hand(name, replace(table, network=table.network or _hosts(table, cli)), CliExecutor(cli, table))
+    return Hand(name, replace(table, network=table.network or _hosts(table, cli)), CliExecutor(cli, table), cli)
 
 
 def _asking(name: str, plain: str, table: ExecutorTable) -> Hand:
@@ -79,7 +118,7 @@ def _asking(name: str, plain: str, table: ExecutorTable) -> Hand:
     cli = CLIS.get(table.agent or plain)
     if cli is not None:
         table = replace(table, network=table.network or _hosts(table, cli))
-    return Hand(name, table, AcpExecutor(name, (program, *args), table, cli))
+    return Hand(name, table, AcpExecutor(name, (program, *args), table, cli), cli)
 
 
 def hands_of(workflow: Workflow) -> list[Hand]:

@@ -82,6 +82,8 @@ class Cli(NamedTuple):
     """The variable that holds its key."""
     hosts: tuple[str, ...]
     """Where its maker serves its model."""
+    wire: str
+    """The provider whose wire it speaks to a model with an address of its own."""
     args: Mapping[Mode, tuple[str, ...]]
     env: Mapping[str, str]
     """Variables with `{url}`, `{model}`, `{key}` and `{home}` in them; one that would be empty is left out."""
@@ -96,6 +98,8 @@ class Cli(NamedTuple):
     """The words for continuing a conversation, with `{session}` in them; they stand where `args` have `RESUME`."""
     conversation: str = ""
     """The pattern of a conversation's file in its home, with `{session}` and `{place}`; empty: none can go on."""
+    maker_wire: bool = True
+    """Whether it speaks that wire to its maker's models too."""
     place: Callable[[Path], str] = lambda _: ""
     """Its name for the folder that it works in, where conversations are kept by it."""
 
@@ -151,6 +155,7 @@ CLAUDE: Final = Cli(
     install="npm install --global @anthropic-ai/claude-code@2.1.197",
     key="ANTHROPIC_API_KEY",
     hosts=("api.anthropic.com",),
+    wire="anthropic",
     args={
         # A list after --allowedTools would take the prompt for a tool.
         "governed": (
@@ -228,6 +233,7 @@ CODEX: Final = Cli(
     install="npm install --global @openai/codex@0.169.0",
     key="OPENAI_API_KEY",
     hosts=("api.openai.com",),
+    wire="openai",
     args={
         "governed": (
             *("exec", "--json", "--skip-git-repo-check", "-s", "read-only"),
@@ -297,6 +303,7 @@ GEMINI: Final = Cli(
     install="npm install --global @google/gemini-cli@0.61.0",
     key="GEMINI_API_KEY",
     hosts=("generativelanguage.googleapis.com",),
+    wire="google",
     args={
         "governed": (RESUME, "-p", "{prompt}", "-o", "stream-json", "--skip-trust"),
         "free": (RESUME, "-p", "{prompt}", "-o", "stream-json", "--skip-trust", "--yolo"),
@@ -365,6 +372,7 @@ OPENCODE: Final = Cli(
     install="npm install --global opencode-ai@1.18.33",
     key="OPENCODE_API_KEY",
     hosts=("opencode.ai", "models.dev"),
+    wire="openai",
     args={
         "governed": ("run", "--pure", "--format", "json", "{prompt}"),
         "free": ("run", "--pure", "--format", "json", "{prompt}"),
@@ -381,6 +389,7 @@ OPENCODE: Final = Cli(
     read=_opencode_read,
     starts=("opencode.json", "opencode.jsonc", ".opencode", ".opencode/**/*"),
     closed=False,  # a plugin of the repository is started all the same
+    maker_wire=False,  # by their names it chooses among all wires
     # No conversation of its goes on: it would work in the folder of the run that began it.
 )
 
@@ -420,6 +429,7 @@ AIDER: Final = Cli(
     install="python -m pip install aider-chat==0.86.2",
     key="OPENAI_API_KEY",
     hosts=("api.openai.com",),
+    wire="openai",
     args={
         # It would say yes to itself to load pages that the issue names, and to run what its model suggests.
         "free": (
