@@ -6,28 +6,28 @@ from hypothesis import strategies as st
 
 from remit.clock import DAY, SECOND
 from remit.errors import UsageError
-from remit.pages.filter_line import AGES, STATES, Fields, completions, fields_of, line_of, micros_of
+from remit.pages.filter_line import AGES, STATES, Filter, completions, fields_of, line_of, micros_of
 
 
 @pytest.mark.parametrize(
     ("line", "fields"),
     [
-        ("", Fields()),
+        ("", Filter()),
         (
             "state:failed recipe:refund since:1d lost card",
-            Fields(state=("failed",), recipe="refund", within="1d", text="lost card"),
+            Filter(state=("failed",), recipe="refund", within="1d", text="lost card"),
         ),
-        ("state:failed,waiting state:running", Fields(state=("failed", "waiting", "running"))),
-        ("by:ann team=pay amount>=100", Fields(principal="ann", label="team=pay, amount>=100")),
+        ("state:failed,waiting state:running", Filter(state=("failed", "waiting", "running"))),
+        ("by:ann team=pay amount>=100", Filter(principal="ann", label="team=pay, amount>=100")),
         (
             'by:"Ann Lee" team="two words" "state:failed"',
-            Fields(principal="Ann Lee", label="team=two words", text="state:failed"),
+            Filter(principal="Ann Lee", label="team=two words", text="state:failed"),
         ),
-        ("http://a.b/c 12:30", Fields(text="http://a.b/c 12:30")),
-        ('open "quote', Fields(text="open quote")),
+        ("http://a.b/c 12:30", Filter(text="http://a.b/c 12:30")),
+        ('open "quote', Filter(text="open quote")),
     ],
 )
-def test_a_line_says_its_fields(line: str, fields: Fields) -> None:
+def test_a_line_says_its_fields(line: str, fields: Filter) -> None:
     assert fields_of(line) == fields
     assert fields_of(line_of(fields)) == fields
 
@@ -48,7 +48,7 @@ _NAMES = st.text("abcdefg é-", min_size=1, max_size=8).map(lambda text: " ".joi
 
 @given(
     st.builds(
-        Fields,
+        Filter,
         state=st.lists(st.sampled_from(STATES), unique=True).map(tuple),
         recipe=_NAMES,
         principal=_NAMES,
@@ -59,7 +59,7 @@ _NAMES = st.text("abcdefg é-", min_size=1, max_size=8).map(lambda text: " ".joi
         text=st.one_of(st.just(""), _NAMES),
     )
 )
-def test_fields_come_back_from_their_line(fields: Fields) -> None:
+def test_fields_come_back_from_their_line(fields: Filter) -> None:
     assert fields_of(line_of(fields)) == fields
 
 

@@ -145,6 +145,18 @@ async def test_many_jobs_are_cancelled_as_they_were_shown(served: Served) -> Non
         assert "not now" in told.error.message
 
 
+async def test_many_jobs_are_sent_a_signal_with_its_payload(served: Served) -> None:
+    async with remit() as opened, served(opened) as server:
+        jobs = await waiting(opened, "milk", "tea")
+        page = await server.get("/bulk?action=signal&recipe=waits")
+        assert "Signal 2 jobs" in page.text
+        fields = [("csrf", page.csrf), *hidden(page), ("signal", "go")]
+        refused = await server.send("/bulk/signal", [*fields, ("payload", "{")])
+        assert "Signal: 0 of 2 jobs" in refused.text
+        assert "Signal: 2 of 2 jobs" in (await server.send("/bulk/signal", [*fields, ("payload", "1")])).text
+        assert {row.state for row in await opened.service.jobs.settled(jobs)} == {"completed"}
+
+
 async def test_jobs_that_came_since_are_shown_before_anything_happens(served: Served) -> None:
     async with remit() as opened, served(opened) as server:
         jobs = await waiting(opened, "milk")

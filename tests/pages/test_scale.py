@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remit.pages.steps import WIDTH, Scale, Span
+from remit.pages.timeline import WIDTH, Scale, Span
 
 pytestmark = pytest.mark.slow
 

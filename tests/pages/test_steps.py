@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from remit import Remit, Run, recipe, tool
-from remit.pages.steps import Row, Scale, lines
+from remit.pages.steps import Row, lines
+from remit.pages.timeline import Scale
 from remit.parts.tickets.runner import RunnerConfig
 from remit.record.job_story import step_row
 from remit.record.step import Attempt, Decided, QuestionRecord, StepNarrative, Waited

@@ -13,12 +13,14 @@ from remit.codes import Code
 from remit.errors import RemitError
 from remit.http.access import Scope
 from remit.http.problem import Problem
-from remit.pages.jobs import Filter, Line, line_of, matching
+from remit.pages.actions import json_value
+from remit.pages.jobs import Line, line_of, matching
+from remit.pages.jobs import Query as Listed
 from remit.pages.page import Page, PageRequest, View
 from remit.record.views import JobRow
 from remit.service.jobs import may_retry
 
-Action = Literal["cancel", "resume", "retry"]
+Action = Literal["cancel", "resume", "signal", "retry"]
 MOST: Final = 500
 """Jobs of one round; a larger filter takes several."""
 TYPED: Final = 20
@@ -28,19 +30,20 @@ _OPEN: Final = ("pending", "running", "waiting")
 _STATES: Final[dict[Action, tuple[str, ...]]] = {
     "cancel": _OPEN,
     "resume": _OPEN,
+    "signal": _OPEN,
     "retry": ("failed", "cancelled"),
 }
 """In which states a job can be."""
-_SCOPES: Final[dict[Action, Scope]] = {"cancel": "decide", "resume": "decide", "retry": "call"}
+_SCOPES: Final[dict[Action, Scope]] = {"cancel": "decide", "resume": "decide", "signal": "decide", "retry": "call"}
 
 
-class Query(Filter, frozen=True, kw_only=True):
+class Query(Listed, frozen=True, kw_only=True):
     """What to do, and with which jobs."""
 
     action: Action = "cancel"
 
 
-class Form(Filter, frozen=True, kw_only=True):
+class Form(Listed, frozen=True, kw_only=True):
     """The same, confirmed."""
 
     seen: str
@@ -48,6 +51,10 @@ class Form(Filter, frozen=True, kw_only=True):
     number: str = ""
     """Their number, typed."""
     reason: str = ""
+    signal: str = ""
+    """The name of a signal."""
+    payload: str = ""
+    """Its payload, as JSON; empty: it has none."""
 
 
 class Preview(View, frozen=True, kw_only=True):
@@ -55,7 +62,7 @@ class Preview(View, frozen=True, kw_only=True):
 
     template: ClassVar[str] = "bulk.html"
     action: Action
-    filter: Filter
+    filter: Listed
     kept: dict[str, object]
     """The filter, for links and hidden fields."""
     number: int
@@ -105,7 +112,7 @@ async def carry_out(action: Action, asked: PageRequest) -> Preview | Done:
         return await _preview(asked, action, form, wrong=changed, status=Code.CONFIRMATION_MISMATCH.http)
     if len(jobs) > TYPED and form.number.strip() != str(len(jobs)):
         return await _preview(asked, action, form, wrong=f"Type the number of jobs: {len(jobs)}.", status=400)
-    outcomes = [await _one(asked, action, row, form.reason) for row in jobs]
+    outcomes = [await _one(asked, action, row) for row in jobs]
     done = sum(not outcome.code for outcome in outcomes)
     return Done(
         title=f"{action.capitalize()}: {done} of {len(outcomes)} jobs",
@@ -116,7 +123,7 @@ async def carry_out(action: Action, asked: PageRequest) -> Preview | Done:
     )
 
 
-async def _preview(asked: PageRequest, action: Action, query: Filter, *, wrong: str = "", status: int = 200) -> Preview:
+async def _preview(asked: PageRequest, action: Action, query: Listed, *, wrong: str = "", status: int = 200) -> Preview:
     jobs, more = await _found(asked, action, query)
     return Preview(
         title=f"{action.capitalize()} {len(jobs)} {'job' if len(jobs) == 1 else 'jobs'}",
@@ -134,7 +141,7 @@ async def _preview(asked: PageRequest, action: Action, query: Filter, *, wrong: 
     )
 
 
-async def _found(asked: PageRequest, action: Action, query: Filter) -> tuple[list[JobRow], bool]:
+async def _found(asked: PageRequest, action: Action, query: Listed) -> tuple[list[JobRow], bool]:
     """The newest jobs that this can be done to, and whether there are more."""
     states = tuple(state for state in _STATES[action] if not query.state or state in query.state)
     if not states:
@@ -147,14 +154,14 @@ def _seen(action: Action, rows: list[JobRow]) -> str:
     return digest([action, [row.job for row in rows]])
 
 
-def _kept(query: Filter) -> dict[str, object]:
-    return {name: getattr(query, name) for name in Filter.__struct_fields__ if name != "before"}
+def _kept(query: Listed) -> dict[str, object]:
+    return {name: getattr(query, name) for name in Listed.__struct_fields__ if name != "before"}
 
 
-async def _one(asked: PageRequest, action: Action, row: JobRow, reason: str) -> Outcome:
+async def _one(asked: PageRequest, action: Action, row: JobRow) -> Outcome:
     made = code = message = ""
     try:
-        made = await _ACTIONS[action](asked, row.job, reason)
+        made = await _ACTIONS[action](asked, row.job)
     except RemitError as error:
         code, message = error.code.name, error.message
     except Problem as problem:
@@ -162,30 +169,38 @@ async def _one(asked: PageRequest, action: Action, row: JobRow, reason: str) -> 
     return Outcome(line=line_of(row, asked.now), made=made, code=code, message=message)
 
 
-async def _cancel(asked: PageRequest, job: str, reason: str) -> str:
-    await asked.service.jobs.cancel(job, by=asked.principal, reason=reason)
+async def _cancel(asked: PageRequest, job: str) -> str:
+    await asked.service.jobs.cancel(job, by=asked.principal, reason=asked.form.reason)
     return ""
 
 
-async def _resume(asked: PageRequest, job: str, _reason: str) -> str:
+async def _resume(asked: PageRequest, job: str) -> str:
     await asked.service.jobs.resume(job)
     return ""
 
 
-async def _retry(asked: PageRequest, job: str, reason: str) -> str:
+async def _signal(asked: PageRequest, job: str) -> str:
+    payload = json_value(asked.form.payload, "The payload")
+    await asked.service.jobs.signal(job, asked.form.signal, payload, by=asked.principal)
+    return ""
+
+
+async def _retry(asked: PageRequest, job: str) -> str:
     await may_retry(asked.service.jobs, asked.access, {"job": job})
-    return (await asked.service.jobs.retry(job, by=asked.principal, reason=reason)).job
+    return (await asked.service.jobs.retry(job, by=asked.principal, reason=asked.form.reason)).job
 
 
-_ACTIONS: Final[dict[Action, Callable[[PageRequest, str, str], Awaitable[str]]]] = {
+_ACTIONS: Final[dict[Action, Callable[[PageRequest, str], Awaitable[str]]]] = {
     "cancel": _cancel,
     "resume": _resume,
+    "signal": _signal,
     "retry": _retry,
 }
 
 PAGES: Final = (
     Page(path="/bulk", scope="read", handler=preview, query=Query),
-    Page(path="/bulk/cancel", scope=_SCOPES["cancel"], handler=partial(carry_out, "cancel"), form=Form),
-    Page(path="/bulk/resume", scope=_SCOPES["resume"], handler=partial(carry_out, "resume"), form=Form),
-    Page(path="/bulk/retry", scope=_SCOPES["retry"], handler=partial(carry_out, "retry"), form=Form),
+    *(
+        Page(path=f"/bulk/{action}", scope=_SCOPES[action], handler=partial(carry_out, action), form=Form)
+        for action in _SCOPES
+    ),
 )

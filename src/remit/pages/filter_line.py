@@ -28,19 +28,22 @@ _MOST: Final = 12
 KEYS: Final = ("state", "recipe", "by", "since")
 
 
-class Fields(msgspec.Struct, frozen=True, kw_only=True):
-    """The fields that a line stands for."""
+class Filter(msgspec.Struct, frozen=True, kw_only=True):
+    """Which jobs, as an address says it."""
 
     state: tuple[str, ...] = ()
     recipe: str = ""
     label: str = ""
-    """Conditions on labels, with commas between them."""
+    """`KEY=VALUE`, `KEY>=100`, `KEY<2026-12-01T00:00Z`; several with commas between them."""
     principal: str = ""
+    """The principal that asked for it."""
     text: str = ""
+    """Stands in what a JobSearch looks at."""
     within: str = ""
+    """The age of the job, at most: a number and s, m, h, d or w."""
 
 
-def fields_of(text: str) -> Fields:
+def fields_of(text: str) -> Filter:
     """The fields of a line; of a key that comes twice the last counts, but states are added up. Raises UsageError."""
     found: dict[str, str] = {}
     states, labels, words = list[str](), list[str](), list[str]()
@@ -58,7 +61,7 @@ def fields_of(text: str) -> Fields:
     if wrong := set(states) - set(STATES):
         raise UsageError(f"There is no state {line(min(wrong))!r:.60}.", code=Code.INVALID_INPUT)
     micros_of(found.get("since", ""))
-    return Fields(
+    return Filter(
         state=tuple(dict.fromkeys(states)),
         recipe=found.get("recipe", ""),
         label=", ".join(labels),
@@ -68,7 +71,7 @@ def fields_of(text: str) -> Fields:
     )
 
 
-def line_of(fields: Fields) -> str:
+def line_of(fields: Filter) -> str:
     """The line that stands for fields."""
     keyed = (
         ("state", ",".join(fields.state)),

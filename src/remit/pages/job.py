@@ -15,7 +15,8 @@ from remit.journal.lineage import origin_of
 from remit.pages.actions import wanted
 from remit.pages.inbox import answerable
 from remit.pages.page import INLINE, Change, Page, PageRequest, Shown, View, brief, changes_of, dollars, shown
-from remit.pages.steps import MARKS, Only, Row, Strip, chosen, drifted_in, groups, lines, scale_of, strip_of
+from remit.pages.steps import MARKS, Only, Row, Strip, chosen, drifted_in, groups, lines, strip_of
+from remit.pages.timeline import Picture, Zoom, picture_of, scale_of, span_of, window_of
 from remit.record.job_story import JobStory
 from remit.record.states import Standing, standing
 from remit.record.step import Drift, StepNarrative
@@ -56,6 +57,8 @@ class Query(msgspec.Struct, frozen=True, kw_only=True):
     find: str = ""
     time: Literal["", "whole"] = ""
     """`whole`: idle time is not folded."""
+    zoom: Zoom = ""
+    """The part of the time that is shown."""
     from_: int = msgspec.field(default=1, name="from")
     """The first row of a window."""
 
@@ -168,6 +171,8 @@ class Job(View, frozen=True, kw_only=True):
     steps: int
     found: int
     """Rows in all; a window shows some of them."""
+    picture: Picture | None
+    """Its steps on one scale; None: there are too few for a picture."""
     strip: Strip | None
     """All rows at a glance, if a page does not show all."""
     marks: tuple[Mark, ...]
@@ -213,8 +218,11 @@ async def job(asked: PageRequest) -> Job:
     known = await asked.memory.story(name)
     story, until = known.story, known.story.ended_at or asked.now
     drifted = drifted_in(story)
-    scale = scale_of(story, until, fold=query.time != "whole")
+    window = window_of(query.zoom, story, until)
+    scale = scale_of(story, until, fold=query.time != "whole", window=window)
     steps = known.steps if query.find else known.plain
+    if query.zoom:
+        steps = tuple(row for row in steps if not row.taken_from and scale.covers(*span_of(story, row, until)))
     rows = groups(chosen(steps, drifted, query.only, query.find), drifted, query.open)
     start = 0 if len(rows) <= WHOLE else max(0, min(query.from_ - 1, len(rows) - 1))
     shown_now = rows if len(rows) <= WHOLE else rows[start : start + WINDOW]
@@ -249,6 +257,7 @@ async def job(asked: PageRequest) -> Job:
         rows=tuple(_asking(row, questions) for row in lines(shown_now, story.told, scale, until, story.queued)),
         steps=len(known.plain),
         found=len(rows),
+        picture=picture_of(story, known.plain, scale, until) if len(known.plain) > 1 else None,
         strip=strip_of(rows) if len(rows) > WHOLE else None,
         marks=tuple(Mark(round(fold.x, 1), "") for fold in scale.folds),
         detail=await _detail(asked, known, query.step) if query.step else None,

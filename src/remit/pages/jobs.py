@@ -11,8 +11,8 @@ from remit.codes import Code
 from remit.errors import RecordPrunedError, UsageError
 from remit.journal.labels import Conditions
 from remit.pages.actions import label_conditions
-from remit.pages.filter_line import STATES, Fields, completions, fields_of, micros_of
-from remit.pages.filter_line import line_of as line_of_fields
+from remit.pages.filter_line import STATES, Filter, completions, fields_of, micros_of
+from remit.pages.filter_line import line_of as line_of_filter
 from remit.pages.page import File, Page, PageRequest, See, View, brief, link
 from remit.record.job_table import job_table
 from remit.record.search import Found, JobSearch
@@ -48,21 +48,11 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
     """The texts of added columns."""
 
 
-class Filter(msgspec.Struct, frozen=True, kw_only=True):
-    """Which jobs: this is what stands in the address."""
+class Query(Filter, frozen=True, kw_only=True):
+    """A page of the list: this is what stands in the address."""
 
-    state: tuple[str, ...] = ()
-    recipe: str = ""
-    label: str = ""
-    """`KEY=VALUE`, `KEY>=100`, `KEY<2026-12-01T00:00Z`; several with commas between them."""
-    principal: str = ""
-    """The principal that asked for it."""
-    text: str = ""
-    """Stands in what a JobSearch looks at."""
-    within: str = ""
-    """The age of the job, at most: a number and s, m, h, d or w."""
     q: str = ""
-    """All of this as one line (remit.pages.filter_line), added to what the other fields say."""
+    """The filter as one line (remit.pages.filter_line), added to what the other fields say."""
     col: tuple[str, ...] = ()
     """Columns that are added: `input.NAME`, `result.NAME` or a label's key."""
     size: Literal["", "20", "100", "200"] = ""
@@ -78,7 +68,7 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def line(self) -> str:
         """The filter as one line."""
-        return line_of_fields(Fields(**{name: getattr(self, name) for name in Fields.__struct_fields__}))
+        return line_of_filter(self)
 
     def parsed(self) -> Self:
         """The same filter without a line: its fields say what that said. Raise UsageError."""
@@ -128,7 +118,7 @@ class Jobs(View, frozen=True, kw_only=True):
     """A page of jobs, newest first."""
 
     template: ClassVar[str] = "jobs.html"
-    filter: Filter
+    filter: Query
     choices: tuple[Choice, ...]
     completions: tuple[str, ...]
     """Lines that go on where the filter's ends."""
@@ -148,7 +138,7 @@ class Jobs(View, frozen=True, kw_only=True):
 
 async def jobs(asked: PageRequest) -> Jobs:
     """One page. An unknown state, an odd age, or a label that is not KEY=VALUE raises UsageError."""
-    query: Filter = asked.query.parsed()
+    query: Query = asked.query.parsed()
     listing = await matching(asked, query, int(query.size or _PAGE))
     filters = {name: value for name, value in msgspec.structs.asdict(query).items() if name != "before"}
     address = link("", **filters).removeprefix("?")
@@ -175,10 +165,10 @@ async def hints(asked: PageRequest) -> Hints:
     """Count the jobs of a line that is being typed, and complete it."""
     line: str = asked.query.q
     try:
-        query = Filter(q=line).parsed()
+        query = Query(q=line).parsed()
     except UsageError as error:
         return Hints(title="", words=error.message, completions=())
-    rows = (await matching(asked, Filter(), _PAGE)).rows
+    rows = (await matching(asked, Query(), _PAGE)).rows
     found = _completed(line, asked.service.recipes.names(), [line_of(row, asked.now) for row in rows])
     if query.text or query.principal:
         return Hints(title="", words="", completions=found)
@@ -212,7 +202,7 @@ def _leaf(value: Any, names: list[str]) -> str:
     return "" if value is None else value if isinstance(value, str) else brief(value)
 
 
-async def matching(asked: PageRequest, query: Filter, limit: int, states: tuple[str, ...] = ()) -> Found:
+async def matching(asked: PageRequest, query: Query, limit: int, states: tuple[str, ...] = ()) -> Found:
     """The newest jobs of a filter, at most so many; in `states` instead of its own, where those are given."""
     query = query.parsed()
     since = asked.now - micros_of(query.within) if query.within else 0
@@ -275,7 +265,7 @@ def line_of(row: JobRow, now: int) -> Line:
     )
 
 
-def _conditions(query: Filter) -> Conditions:
+def _conditions(query: Query) -> Conditions:
     conditions = label_conditions(query.label)
     return conditions._replace(labels={_NAME: query.recipe} | conditions.labels) if query.recipe else conditions
 
@@ -289,11 +279,11 @@ PAGES: Final = (
         key="j",
         under="Jobs",
         about="every job, found by state, recipe, label, person or text",
-        query=Filter,
+        query=Query,
         live="heads",
     ),
     Page(path="/hints/{list}", scope="read", handler=hints, query=Typed),
-    Page(path="/jobs.csv", scope="read", handler=table, query=Filter),
+    Page(path="/jobs.csv", scope="read", handler=table, query=Query),
     Page(path="/views/save", scope="read", handler=save, form=Save),
     Page(path="/views/remove", scope="read", handler=remove, form=Remove),
 )

@@ -1,20 +1,24 @@
-"""Search: one box that finds a job, a step, a person, a tool or a page, and what was looked at last."""
+"""Search: one box that finds a job, a step, a person, a tool or a page, and what was looked at last.
+
+Everything else: the pages without a door of their own, by question; and how a reader likes the pages.
+"""
 
 from __future__ import annotations
 
 import re
-from typing import ClassVar, Final
+from typing import ClassVar, Final, Literal
 
 import msgspec
 
 from remit.errors import NotFoundError
 from remit.pages.jobs import Line, line_of
 from remit.pages.memory import Recent
-from remit.pages.page import Page, PageRequest, See, View, link
+from remit.pages.page import LOOK, LOOKS, Page, PageRequest, See, View, link
 from remit.record.search import JobSearch
 from remit.service.saved_views import SavedView
 from remit.service.visible import sees_tool
 
+_YEAR_S: Final = 31_536_000
 _MOST: Final = 8
 """Things of a sort that are shown."""
 _RECORDED: Final = 5
@@ -129,4 +133,34 @@ def _recipes(asked: PageRequest, fits: str) -> tuple[Hit, ...]:
     )
 
 
-PAGES: Final = (Page(path="/search", scope="read", handler=search, query=Query),)
+class More(View, frozen=True, kw_only=True):
+    """The other pages, which stand in the frame."""
+
+    template: ClassVar[str] = "more.html"
+
+
+class Display(msgspec.Struct, frozen=True, kw_only=True):
+    """How a reader likes the pages; empty: as they are."""
+
+    time: Literal["", "utc"] = ""
+    density: Literal["", "compact"] = ""
+    theme: Literal["", "light", "dark"] = ""
+
+
+async def more(_asked: PageRequest) -> More:
+    """List the pages."""
+    return More(title="Everything else")
+
+
+async def display(asked: PageRequest) -> See:
+    """Keep in the browser how its reader likes the pages."""
+    form: Display = asked.form
+    words = ".".join(word for word in LOOKS if word in {form.time, form.density, form.theme})
+    return See("/more", f"{LOOK}={words}; Path=/; Max-Age={_YEAR_S}; SameSite=Strict")
+
+
+PAGES: Final = (
+    Page(path="/search", scope="read", handler=search, query=Query),
+    Page(path="/more", scope="read", handler=more),
+    Page(path="/display", scope="read", handler=display, form=Display),
+)

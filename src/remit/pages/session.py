@@ -9,7 +9,8 @@ import msgspec
 from remit.codes import Code
 from remit.errors import NotFoundError
 from remit.pages.page import Page, PageRequest, View
-from remit.pages.steps import Row, drifted_in, groups, lines, scale_of
+from remit.pages.steps import Row, drifted_in, groups, lines
+from remit.pages.timeline import scale_of
 from remit.record.job_story import step_row
 from remit.record.step import StepNarrative
 from remit.record.views import SessionRow

@@ -1,101 +1,19 @@
-"""The steps of a job as rows: where each stands, and a bar of what it did when.
-
-A scale of time on which long stretches without work are folded to a short mark.
-"""
+"""The steps of a job as rows: where each stands, and a bar of what it did when."""
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Callable, Container, Iterable, Sequence
 from itertools import groupby, pairwise
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal
 
 import msgspec
 
 from remit.pages.page import dollars
+from remit.pages.timeline import WIDTH, Scale, SegmentKind
 from remit.record.step import StepNarrative, Waited
 from remit.record.story import Story
 from remit.record.views import StepRow
 
-WIDTH: Final = 1_000.0
-"""Units from the left to the right end of a scale."""
-_FOLD: Final = 24.0
-"""Units that a folded stretch takes."""
-_PART: Final = 4
-"""A gap is folded if it is longer than this part of all work: a quarter."""
-_LEAST_US: Final = 2_000_000
-"""A gap of fewer microseconds is never folded."""
-_MOST: Final = 12
-"""Folded stretches at most; the longest are folded."""
-
-
-class Span(NamedTuple):
-    """A stretch of time, in microseconds since the Unix epoch."""
-
-    since: int
-    until: int
-
-
-class Fold(NamedTuple):
-    """A stretch that was folded."""
-
-    x: float
-    width: float
-    micros: int
-
-
-class Scale:
-    """Places instants between 0 and WIDTH."""
-
-    def __init__(self, busy: Iterable[Span], since: int, until: int, *, fold: bool = True) -> None:
-        until = max(until, since + 1)
-        gaps = _gaps(busy, since, until) if fold else []
-        shown = until - since - sum(gap.until - gap.since for gap in gaps)
-        per = (WIDTH - _FOLD * len(gaps)) / max(1, shown)
-        self.folds: list[Fold] = []
-        self._starts, self._places, self._rates = [since], [0.0], [per]
-        x = 0.0
-        last = since
-        for gap in gaps:
-            x += (gap.since - last) * per
-            self.folds.append(Fold(x, _FOLD, gap.until - gap.since))
-            self._add(gap.since, x, _FOLD / (gap.until - gap.since))
-            x += _FOLD
-            self._add(gap.until, x, per)
-            last = gap.until
-
-    def at(self, instant: int) -> float:
-        """Return where an instant stands; what lies outside is put at the ends."""
-        index = max(0, bisect_right(self._starts, instant) - 1)
-        x = self._places[index] + (instant - self._starts[index]) * self._rates[index]
-        return min(WIDTH, max(0.0, x))
-
-    def _add(self, start: int, x: float, rate: float) -> None:
-        self._starts.append(start)
-        self._places.append(x)
-        self._rates.append(rate)
-
-
-def _gaps(busy: Iterable[Span], since: int, until: int) -> list[Span]:
-    """The stretches worth folding, in order; never all there is."""
-    gaps, last, work = list[Span](), since, 0
-    for span in sorted(busy):
-        begin, end = (min(max(instant, last), until) for instant in span)
-        if begin > last:
-            gaps.append(Span(last, begin))
-        work += end - begin
-        last = end
-    if until > last:
-        gaps.append(Span(last, until))
-    least = max(_LEAST_US, work // _PART)
-    longest = sorted((gap for gap in gaps if gap.until - gap.since > least), key=lambda gap: gap.since - gap.until)
-    if sum(gap.until - gap.since for gap in longest) >= until - since:
-        longest = longest[1:]
-    return sorted(longest[:_MOST])
-
-
-SegmentKind = Literal["queue", "work", "failed", "wait", "backoff", "doubt"]
-"""`queue`: what it waited for had come, and no worker had taken the job yet."""
 ALIKE: Final = 5
 """So many successes in a row that differ in nothing are shown as one row."""
 _THIN: Final = 8.0
@@ -173,11 +91,6 @@ def drifted_in(story: Story) -> frozenset[str]:
 
 def _is_drifted(row: StepRow, drifted: Container[str]) -> bool:
     return row.step in drifted or row.meta.tool_name in drifted
-
-
-def scale_of(story: Story, until: int, *, fold: bool) -> Scale:
-    """The scale of a whole time, which ends `until` then."""
-    return Scale((Span(*span) for span in story.busy(until)), story.created_at, until, fold=fold)
 
 
 def groups(rows: Sequence[StepRow], drifted: Container[str], opened: Container[str]) -> list[Group]:
@@ -280,24 +193,24 @@ def _took(told: StepNarrative) -> int:
 
 
 def _segments(told: StepNarrative, scale: Scale, until: int) -> tuple[Segment, ...]:
-    segments = []
+    pieces = list[tuple[SegmentKind, int, int]]()
     for wait in told.waits:
         kind: SegmentKind = "backoff" if wait.key.startswith("retry:") else "wait"
         end = wait.until or until
         came = min(end, max(wait.since, _came(wait, told) or end))
-        segments.append(_segment(kind, wait.since, came, scale))
+        pieces.append((kind, wait.since, came))
         if end - came > _QUEUE_US:
-            segments.append(_segment("queue", came, end, scale))
+            pieces.append(("queue", came, end))
     for attempt in told.attempts:
         unseen = attempt.ended_at is None
         end = attempt.ended_at or (until if told.state == "running" else attempt.started_at)
         kind = "doubt" if unseen and told.state == "unknown" else "failed" if attempt.code else "work"
-        segments.append(_segment(kind, attempt.started_at, end, scale))
-    if not segments:
+        pieces.append((kind, attempt.started_at, end))
+    if not pieces:
         kind = "failed" if told.state in {"blocked", "failed"} else "work"
         end = until if told.ended_at is None and told.name.startswith("recipe.") else _end(told)
-        segments.append(_segment(kind, told.started_at, end, scale))
-    return tuple(segments)
+        pieces.append((kind, told.started_at, end))
+    return tuple(_segment(kind, since, end, scale) for kind, since, end in pieces if scale.covers(since, end))
 
 
 def _came(wait: Waited, told: StepNarrative) -> int | None:

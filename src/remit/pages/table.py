@@ -13,7 +13,6 @@ from remit.pages import (
     inbox,
     job,
     jobs,
-    more,
     overview,
     policy,
     question,
@@ -36,7 +35,6 @@ if TYPE_CHECKING:
 _CORE: Final[tuple[Page, ...]] = (
     *overview.PAGES,
     *search.PAGES,
-    *more.PAGES,
     *jobs.PAGES,
     *start.PAGES,
     *bulk.PAGES,
