@@ -25,7 +25,7 @@ def opened(url: str, folder: Path, hook: str) -> Remit:
         "journal.url": url,
         "app.principal": "alice",
         "jobs.lease_seconds": 1,
-        "notify.targets": [{"name": "oncall", "url": hook}],
+        "notify.targets": [{"name": "oncall", "url": hook, "digest": QUESTIONS}],
     }
     return Remit(settings=load(env={}, cwd=folder, flags=flags), work=False, **CODE)
 

@@ -26,6 +26,8 @@ class NotificationQueued(Payload, frozen=True, kw_only=True):
     """The stream that holds the event."""
     seq: int
     """The event's place in that stream."""
+    digest: str = ""
+    """The notification whose message tells of this event too; empty: it has a message of its own."""
 
 
 class NotificationSent(Payload, frozen=True, kw_only=True):
@@ -35,6 +37,8 @@ class NotificationSent(Payload, frozen=True, kw_only=True):
     attempt: int
     answer: str = ""
     """The answer, in words."""
+    digest: str = ""
+    """The notification whose message told of it among others."""
     message: str = ""
     """The message, as its channel names it, if people can answer there."""
     shown: str = ""

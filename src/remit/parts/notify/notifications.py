@@ -10,20 +10,22 @@ and not of what failed or expired before.
 from __future__ import annotations
 
 import asyncio
+import logging
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from remit.codes import Code
+from remit.engines.passes import ShortPass
 from remit.errors import AppendConflictError, ChainBrokenError, NotFoundError
 from remit.ids import new_id
 from remit.jobs.end import Ended
 from remit.journal.event import Fold, HeadPatch, HeadQuery
 from remit.journal.kinds import ConfirmationDecided, decode
-from remit.journal.leases import HeldLease
 from remit.nearest import did_you_mean
 from remit.parts.notify.answers import is_answer
+from remit.parts.notify.digest import DIGEST, Rhythm
 from remit.parts.notify.kinds import (
     NotificationDropped,
     NotificationFailed,
@@ -33,6 +35,7 @@ from remit.parts.notify.kinds import (
     UpdateQueued,
 )
 from remit.parts.notify.occasion import KINDS, event_of, identity_of, notification_of, read_occasion
+from remit.parts.notify.quiet import quiet_until
 from remit.parts.notify.sender import sample
 from remit.tasks import first
 
@@ -41,11 +44,13 @@ if TYPE_CHECKING:
 
     from remit.journal.event import Event, Head, Lease
     from remit.journal.journal import Journal
+    from remit.parts.notify.occasion import Occasion
     from remit.parts.notify.sender import Answer, Sender
     from remit.parts.notify.target import Target
     from remit.parts.notify.telegram import Presses
 
 
+_log: Final = logging.getLogger("remit.notify")
 KIND: Final = "notification"
 """The kind of the streams of targets and of their notifications."""
 _SPACING_S: Final = 0.1
@@ -68,13 +73,12 @@ async def add_target(journal: Journal, target: str) -> None:
             await journal.create(stream_of(target), KIND, TargetAdded(target=target), patch=patch)
 
 
-class Follower:
+class Follower(ShortPass):
     """A pass over the stream of a target; it lasts until the process stops."""
 
     def __init__(self, journal: Journal, target: Target, lease: Lease, presses: Presses | None = None) -> None:
-        self.lease = HeldLease(journal, lease.head)
-        self._began = lease.head.created_at
-        self._journal = journal
+        super().__init__(journal, lease, _log)
+        self._rhythm = Rhythm(target.digest)
         self._target = target
         self._presses = presses
         self._fold = f"notify-{target.name}"
@@ -88,9 +92,6 @@ class Follower:
         await self.give_up()
         return Ended(how="parked")
 
-    def news(self, wakes: int) -> None:
-        """Nothing wakes it: it follows everything."""
-
     def halt(self) -> None:
         """Stop following."""
         self._halted.set()
@@ -98,29 +99,29 @@ class Follower:
     async def give_up(self) -> None:
         """Let another process follow at once."""
         with suppress(AppendConflictError):
-            await self.lease.give_up(HeadPatch(due_at=self._journal.clock.now()))
+            await super().give_up()
 
     async def _follow(self) -> None:
         mark, more = 0, False
         while True:
             if not more:
-                mark = await self._journal.heads_changed(mark)  # before the look, so that nothing is missed
+                mark = await self.journal.heads_changed(mark)  # before the look, so that nothing is missed
             before = self._position
             more = await self.catch_up()
             if not more or self._position == before:
-                await self._journal.clock.sleep(_SPACING_S)
+                await self.journal.clock.sleep(_SPACING_S)
 
     async def catch_up(self) -> bool:
         """Queue what the next page of the journal tells of; whether there is more."""
         if not self._position:
-            kept = await self._journal.folds.read(self._fold)
+            kept = await self.journal.folds.read(self._fold)
             self._kept = self._position = kept[0].position if kept else 0
-        page = await self._journal.scan(self._position, KINDS, _PAGE)
+        page = await self.journal.scan(self._position, KINDS, _PAGE)
         queued = [await self._queue(placed.event) for placed in page.events]
         self._position = page.position
         if any(queued) or self._position - self._kept >= _KEPT:
             fold = Fold(name=self._fold, position=self._position, data=b"")
-            if self._position > self._kept and await self._journal.folds.keep([fold], self._kept):
+            if self._position > self._kept and await self.journal.folds.keep([fold], self._kept):
                 self._kept = self._position
         return page.more
 
@@ -135,9 +136,9 @@ class Follower:
         if self._target.answerable and event.kind == ConfirmationDecided.KIND:
             await self._update(event)
         name = event_of(event)
-        if name not in self._target.events or (name in {"failed", "expired"} and event.at < self._began):
+        if name not in self._target.events or (name in {"failed", "expired"} and event.at < self.head.created_at):
             return False
-        occasion = await read_occasion(self._journal, event.stream, event.seq)
+        occasion = await read_occasion(self.journal, event.stream, event.seq)
         if occasion is None or not occasion.open:
             return False
         fits = self._target.wants(
@@ -145,38 +146,54 @@ class Follower:
         )
         if not fits:
             return False
-        identity = await identity_of(self._journal, event, name)
+        identity = await identity_of(self.journal, event, name)
         notification = notification_of(self._target.name, identity)
         stream = stream_of(self._target.name, notification)
-        if await self._journal.head(stream) is not None:
+        if await self.journal.head(stream) is not None:
             return False
+        due, digest = self._place(notification, event.at, occasion)
         queued = NotificationQueued(
-            notification=notification, target=self._target.name, event=name, source=event.stream, seq=event.seq
+            notification=notification,
+            target=self._target.name,
+            event=name,
+            source=event.stream,
+            seq=event.seq,
+            digest="" if digest == notification else digest,
         )
         patch = HeadPatch(
-            state="pending",
-            due_at=event.at + self._target.delay,
+            state="gathered" if queued.digest else "pending",
+            due_at=due,
             route=self._target.name,
             title=f"{name} {occasion.confirmation or occasion.job}",
+            labels={DIGEST: digest} if digest else {},
         )
         try:
-            await self._journal.create(stream, KIND, queued, patch=patch)
+            await self.journal.create(stream, KIND, queued, patch=patch)
         except AppendConflictError:
+            self._rhythm.forget(notification)
             return False
         return True
 
+    def _place(self, notification: str, at: int, occasion: Occasion) -> tuple[int, str]:
+        """Return when a message goes about an event of that time, and what carries it."""
+        now = self.journal.clock.now()
+        due = max(at + self._target.delay, now)
+        expires_at = occasion.expires_at if occasion.event == "question" else None
+        quiet = quiet_until(self._target.quiet, due, level=occasion.level, expires_at=expires_at)
+        return self._rhythm.place(notification, quiet or due, now)
+
     async def _update(self, event: Event) -> None:
         """Queue that a message says how its question ended, once it has."""
-        head = await self._journal.head(event.stream)
+        head = await self.journal.head(event.stream)
         notification = notification_of(self._target.name, f"{event.stream} 1")
         if (
             head is None
             or head.state == "pending"
-            or await self._journal.head(stream_of(self._target.name, notification)) is None
+            or await self.journal.head(stream_of(self._target.name, notification)) is None
         ):
             return
         payloads = [
-            decode(one.kind, one.data) for one in await self._journal.read(stream_of(self._target.name, notification))
+            decode(one.kind, one.data) for one in await self.journal.read(stream_of(self._target.name, notification))
         ]
         sent = next((one for one in payloads if isinstance(one, NotificationSent) and one.message), None)
         if sent is None:
@@ -188,14 +205,12 @@ class Follower:
             state="pending", due_at=event.at, route=self._target.name, title=f"update {update.confirmation}"
         )
         with suppress(AppendConflictError):  # it is queued already
-            await self._journal.create(
-                stream_of(self._target.name, f"answer/{notification}"), KIND, update, patch=patch
-            )
+            await self.journal.create(stream_of(self._target.name, f"answer/{notification}"), KIND, update, patch=patch)
 
 
 _LISTED: Final = 1_000
 """Notifications of a target that are counted."""
-_STATES: Final = {"pending": "waiting", "running": "waiting"}
+_STATES: Final = {"pending": "waiting", "running": "waiting", "gathered": "waiting"}
 """The words for a recorded state."""
 
 

@@ -57,7 +57,7 @@ class Message(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     id: str
     """The same in every attempt: the idempotency key."""
     event: str
-    """`question`, `expired`, `stuck`, `failed`, `uncertain` or `test`."""
+    """`question`, `expired`, `stuck`, `failed`, `uncertain`, `digest` of many, or `test`."""
     at: str
     """When it happened, as RFC 3339 in UTC."""
     title: str
@@ -81,6 +81,8 @@ class Message(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     code: str = ""
     reason: str = ""
     expires_at: str = ""
+    about: tuple[str, ...] = ()
+    """Of many events: what they are, each with its number."""
 
     @property
     def encoded(self) -> bytes:
@@ -99,7 +101,7 @@ class Message(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
             "Answer by": self.expires_at if self.event == "question" else "",
             "At a terminal": self.command,
         }
-        return [f"{name}: {text}" for name, text in about.items() if text]
+        return [*self.about, *(f"{name}: {text}" for name, text in about.items() if text)]
 
 
 def message_of(notification: str, occasion: Occasion, *, details: bool, console: str) -> Message:
@@ -111,7 +113,7 @@ def message_of(notification: str, occasion: Occasion, *, details: bool, console:
         id=notification,
         event=occasion.event,
         at=isoformat(occasion.at),
-        title=_title(occasion),
+        title=title_of(occasion),
         url=f"{console.rstrip('/')}{page}" if console and page else "",
         command=_command(occasion),
         job=occasion.job,
@@ -144,7 +146,8 @@ def slack_text(message: Message) -> bytes:
     return msgspec.json.encode({"text": "\n".join(filter(None, parts))})
 
 
-def _title(occasion: Occasion) -> str:
+def title_of(occasion: Occasion) -> str:
+    """The event in one line."""
     what = f"{occasion.tool} ({occasion.level})" if occasion.level else occasion.tool or "A question"
     recipe = occasion.recipe or "A job"
     match occasion.event:

@@ -19,6 +19,7 @@ _FIELDS: Final[Mapping[str, Callable[[Any], Any]]] = {
             "levels",
             "after",
             "quiet",
+            "digest",
             "details",
             "format",
             "email",

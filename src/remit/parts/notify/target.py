@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from ipaddress import ip_address
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 from urllib.parse import urlsplit
 
 import msgspec
@@ -61,6 +61,8 @@ class Target(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """The time to wait before telling, such as `30m`: not told if it is settled by then."""
     quiet: dict[str, Any] = {}
     """Hours in which messages wait, as a window of policy (`hours`, `days`, `zone`, `since`, `until`)."""
+    digest: Annotated[int, msgspec.Meta(ge=0, le=1_000)] = 5
+    """So many messages go one by one; what comes beyond within 30 seconds is one message."""
     details: bool = True
     """Whether the message shows arguments, the question's text and reasons; otherwise it only says what to look at."""
     url: str = ""

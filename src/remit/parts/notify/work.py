@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Sequence
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from msgspec.structs import replace
 
 from remit.clock import DAY, SECOND
-from remit.errors import AppendConflictError, ChainBrokenError
+from remit.engines.passes import FreeWork, ShortPass
+from remit.errors import ChainBrokenError
 from remit.jobs.end import Ended
-from remit.journal.event import HeadPatch
+from remit.journal.event import HeadPatch, HeadQuery
 from remit.journal.kinds import Payload, decode
-from remit.journal.leases import HeldLease
+from remit.journal.scan import every_head
 from remit.parts.notify.answers import is_answer
+from remit.parts.notify.digest import DIGEST, LATE, digest_of
 from remit.parts.notify.kinds import (
     AnswerReceived,
     NotificationDropped,
@@ -28,15 +33,16 @@ from remit.parts.notify.sender import message_of
 
 if TYPE_CHECKING:
     from remit.engines.port import Execution
-    from remit.journal.event import Lease
+    from remit.journal.event import Head, Lease
     from remit.journal.journal import Journal
     from remit.parts.notify.channels import Channels
+    from remit.parts.notify.occasion import Occasion
     from remit.parts.notify.sender import Answer, Message, Sender
     from remit.parts.notify.target import Target
     from remit.parts.notify.telegram import Presses
 
 
-class NotificationWork:
+class NotificationWork(FreeWork):
     """The work of telling some targets. A process takes the streams of the targets that its settings name."""
 
     def __init__(
@@ -47,46 +53,22 @@ class NotificationWork:
         console: str,
         channels: Channels | None = None,
     ) -> None:
-        self._journal = journal
+        super().__init__(KIND, journal)
         self._channels = channels
         self._targets = {target.name: target for target in targets}
         self._sender = sender
         self._console = console
 
     @property
-    def kind(self) -> str:
-        return KIND
-
-    @property
-    def journal(self) -> Journal:
-        return self._journal
-
-    @property
     def routes(self) -> tuple[str, ...]:
         return tuple(self._targets)
-
-    @property
-    def code(self) -> dict[str, tuple[str, ...]]:
-        return {}
-
-    async def late_routes(self) -> tuple[str, ...]:
-        return ()
-
-    async def left_routes(self, owner: str, served: Collection[str]) -> dict[str, str]:  # noqa: ARG002 - the port's
-        return {}
-
-    async def let_go(self, stream: str, owner: str) -> None:
-        """Nothing is kept for one process."""
-
-    def watch(self, changed: Callable[[], None]) -> Callable[[], None]:  # noqa: ARG002 - the port's
-        return lambda: None
 
     def take(self, lease: Lease, keeper: str) -> Execution:  # noqa: ARG002 - the port's
         target = self._targets[lease.head.route]
         if lease.head.stream == stream_of(target.name):
-            return Follower(self._journal, target, lease, self._presses(target))
+            return Follower(self.journal, target, lease, self._presses(target))
         kind = Settlement if is_answer(lease.head.stream) else Delivery
-        return kind(self._journal, target, self._sender, lease, self._console, self._channels)
+        return kind(self.journal, target, self._sender, lease, self._console, self._channels)
 
     def _presses(self, target: Target) -> Presses | None:
         """Return what people press, if this target is the first with its bot: it is asked for once."""
@@ -106,7 +88,7 @@ def pause_s(attempt: int, asked_s: float) -> float:
     return min(max(_FIRST_S * 2.0 ** min(attempt - 1, 20), asked_s), _LONGEST_S)
 
 
-class Delivery:
+class Delivery(ShortPass):
     """A pass over the stream of a notification: one attempt."""
 
     def __init__(
@@ -118,83 +100,131 @@ class Delivery:
         console: str,
         channels: Channels | None = None,
     ) -> None:
+        super().__init__(journal, lease, _log)
         self._channels = channels
-        self.lease = HeldLease(journal, lease.head)
-        self._stream = lease.head.stream
-        self._journal = journal
         self._target = target
         self._sender = sender
         self._console = console
 
-    async def run(self) -> Ended:
-        """Make one attempt, unless there is nothing left to tell."""
-        try:
-            return await self._attempt()
-        except AppendConflictError:
-            return Ended(how="lost")
-        except ChainBrokenError as error:
-            _log.error("%s is left alone: %s", self._stream, error)
-            await self.lease.release(patch=HeadPatch(due_at=None))
-            return Ended(how="failed")
-
-    def news(self, wakes: int) -> None:
-        """Nothing wakes it: each attempt looks whether there is something to tell."""
-
-    def halt(self) -> None:
-        """Let the attempt under way end."""
-
-    async def give_up(self) -> None:
-        """Let another process make the attempt at once."""
-        await self.lease.give_up(HeadPatch(state="pending", due_at=self._journal.clock.now()))
-
-    async def _attempt(self) -> Ended:
-        events = await self._journal.read(self._stream)
+    async def go(self) -> Ended:
+        events = await self.journal.read(self.head.stream)
         self.lease.writer.follows(events)
-        payloads = [decode(event.kind, event.data) for event in events]
-        queued = payloads[0]
+        queued = decode(events[0].kind, events[0].data)
         if not isinstance(queued, NotificationQueued):
             return await self._close(NotificationDropped(reason="a newer Remit queued it"), "dropped")
-        failures = [event for event in events if event.kind == NotificationFailed.KIND]
-        occasion = await read_occasion(self._journal, queued.source, queued.seq)
-        if occasion is None or not occasion.open:
-            return await self._close(NotificationDropped(reason="it was settled before"), "dropped")
-        expires_at = occasion.expires_at if occasion.event == "question" else None
-        now = self._journal.clock.now()
-        until = quiet_until(self._target.quiet, now, level=occasion.level, expires_at=expires_at)
-        if until is not None:
-            await self.lease.release(patch=HeadPatch(state="waiting", due_at=until))
-            return Ended(how="parked")
-        message = message_of(queued.notification, occasion, details=self._target.details, console=self._console)
-        answer = await self._sent(message)
-        attempt = len(failures) + 1
+        if queued.digest and await self._is_carried(queued):
+            return await self._park("gathered", self.journal.clock.now() + LATE)
+        news = [News(self.head, queued, await read_occasion(self.journal, queued.source, queued.seq))]
+        news += await self._gathered() if DIGEST in self.head.labels and not queued.digest else []
+        told = [item.occasion for item in news if item.occasion is not None and item.occasion.open]
+        if not told:
+            return await self._end(news, _settled, "dropped")
+        untils = [until for until in map(self._quiet_until, told) if until is not None]
+        if len(untils) == len(told):
+            return await self._park("waiting", min(untils))
+        answer = await self._sent(self._message(news, told))
+        failures = [event.at for event in events if event.kind == NotificationFailed.KIND]
         if answer.ok:
-            sent = NotificationSent(attempt=attempt, answer=answer.words, message=answer.place, shown=answer.shown)
-            return await self._close(sent, "sent")
-        now = self._journal.clock.now()
+            return await self._end(news, partial(self._told, answer, len(failures) + 1, len(told)), "sent")
+        return await self._failed(news, answer, failures)
+
+    async def _failed(self, news: Sequence[News], answer: Answer, failures: Sequence[int]) -> Ended:
+        """Record an attempt that failed, after others at these times, and when the next one is due."""
+        attempt, now = len(failures) + 1, self.journal.clock.now()
         again_at = now + int(pause_s(attempt, answer.pause_s) * SECOND)
-        first = failures[0].at if failures else now
-        _log.warning("%s, attempt %d: %s", self._stream, attempt, answer.words)
-        if again_at - first > PATIENCE:
-            return await self._close(NotificationFailed(attempt=attempt, reason=answer.words), "failed")
+        _log.warning("%s, attempt %d: %s", self.head.stream, attempt, answer.words)
         failed = NotificationFailed(attempt=attempt, reason=answer.words, again_at=again_at)
-        await self.lease.release(failed, patch=HeadPatch(state="waiting", due_at=again_at))
-        return Ended(how="parked")
+        if again_at - (failures[0] if failures else now) > PATIENCE:
+            return await self._end(news, lambda _: replace(failed, again_at=None), "failed")
+        return await self._park("waiting", again_at, failed)
+
+    async def _is_carried(self, queued: NotificationQueued) -> bool:
+        """Return whether the message that is to tell of this event as well has yet to go."""
+        carrier = await self.journal.head(stream_of(queued.target, queued.digest))
+        return carrier is not None and not carrier.closed
+
+    async def _gathered(self) -> list[News]:
+        """Return what this message tells of beside its own event; a stream that is damaged is left alone."""
+        notification = self.head.stream.rpartition("/")[2]
+        query = HeadQuery(
+            kind=KIND, prefix=f"{stream_of(self._target.name)}/", states=("gathered",), labels={DIGEST: notification}
+        )
+        gathered: list[News] = []
+        async for head in every_head(self.journal, query):
+            try:
+                events = await self.journal.read(head.stream)
+                self.journal.prove(head, events)
+                queued = decode(events[0].kind, events[0].data)
+                if isinstance(queued, NotificationQueued) and queued.digest == notification:
+                    gathered.append(News(head, queued, await read_occasion(self.journal, queued.source, queued.seq)))
+            except ChainBrokenError as error:
+                _log.error("%s is left alone: %s", head.stream, error)
+        return gathered
+
+    def _quiet_until(self, occasion: Occasion) -> int | None:
+        expires_at = occasion.expires_at if occasion.event == "question" else None
+        return quiet_until(self._target.quiet, self.journal.clock.now(), level=occasion.level, expires_at=expires_at)
+
+    def _message(self, news: Sequence[News], told: Sequence[Occasion]) -> Message:
+        """Return the message: about the event that is left, or about many."""
+        if len(told) > 1:
+            return digest_of(news[0].queued.notification, told, self._console)
+        notification = next(item.queued.notification for item in news if item.occasion is told[0])
+        return message_of(notification, told[0], details=self._target.details, console=self._console)
+
+    def _told(self, answer: Answer, attempt: int, number: int, item: News) -> Payload:
+        """Return what is recorded of an event once the message was taken that tells of so many."""
+        if item.occasion is None or not item.occasion.open:
+            return _settled(item)
+        sent = NotificationSent(attempt=attempt, answer=answer.words, message=answer.place, shown=answer.shown)
+        carrier = self.head.stream.rpartition("/")[2] if number > 1 else ""
+        return replace(sent, digest=carrier, message="", shown="") if carrier else sent
 
     async def _sent(self, message: Message) -> Answer:
         if self._target.answerable and self._channels is not None:
             return await self._channels.send(self._target, message)
         return await self._sender.send(self._target, message)
 
+    async def _park(self, state: str, due_at: int, *payloads: Payload) -> Ended:
+        await self.lease.release(*payloads, patch=HeadPatch(state=state, due_at=due_at))
+        return Ended(how="parked")
+
     async def _close(self, end: Payload, state: str) -> Ended:
         await self.lease.release(end, patch=HeadPatch(state=state, due_at=None, closed=True))
         return Ended(how="failed" if state == "failed" else "completed")
+
+    async def _end(self, news: Sequence[News], end: Callable[[News], Payload], state: str) -> Ended:
+        """Close the streams of all that a message tells of, in one write."""
+        ends = [(item.head, end(item)) for item in news]
+        patches = [
+            HeadPatch(state="dropped" if isinstance(payload, NotificationDropped) else state, due_at=None, closed=True)
+            for _, payload in ends
+        ]
+        beside = [
+            self.journal.writer(head.stream, KIND, head).draft(payload, patch=patch)
+            for (head, payload), patch in zip(ends[1:], patches[1:], strict=True)
+        ]
+        await self.lease.release(ends[0][1], patch=patches[0], beside=beside)
+        return Ended(how="failed" if state == "failed" else "completed")
+
+
+class News(NamedTuple):
+    """A notification, and what the journal says now about its event; None: no one is told of it."""
+
+    head: Head
+    queued: NotificationQueued
+    occasion: Occasion | None
+
+
+def _settled(_item: News) -> Payload:
+    return NotificationDropped(reason="it was settled before")
 
 
 class Settlement(Delivery):
     """A pass over the stream of an answer: the question is decided, and the person is told."""
 
-    async def _attempt(self) -> Ended:
-        events = await self._journal.read(self._stream)
+    async def go(self) -> Ended:
+        events = await self.journal.read(self.head.stream)
         self.lease.writer.follows(events)
         received = decode(events[0].kind, events[0].data)
         if isinstance(received, UpdateQueued) and self._channels is not None:

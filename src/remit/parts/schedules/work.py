@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from remit.clock import SECOND
 from remit.codes import Code
-from remit.errors import AppendConflictError, BusyError, ChainBrokenError, JournalError, RemitError
+from remit.engines.passes import FreeWork, ShortPass
+from remit.errors import AppendConflictError, BusyError, JournalError, RemitError
 from remit.jobs.end import Ended
 from remit.jobs.state import stream_of as job_stream
 from remit.journal.event import HeadPatch
@@ -49,46 +50,22 @@ _RUNNING: Final = 16
 """So many jobs that have not ended are looked at again, the newest."""
 
 
-class ScheduleWork:
+class ScheduleWork(FreeWork):
     """The work on schedules of the recipes that this process knows."""
 
     def __init__(self, journal: Journal, jobs: Jobs, recipes: Callable[[], Collection[str]]) -> None:
-        self._journal = journal
+        super().__init__(KIND, journal)
         self._jobs = jobs
         self._recipes = recipes
         self._records: dict[str, Record] = {}
 
     @property
-    def kind(self) -> str:
-        return KIND
-
-    @property
-    def journal(self) -> Journal:
-        return self._journal
-
-    @property
     def routes(self) -> tuple[str, ...]:
         return tuple(self._recipes())
 
-    @property
-    def code(self) -> dict[str, tuple[str, ...]]:
-        return {}
-
-    async def late_routes(self) -> tuple[str, ...]:
-        return ()
-
-    async def left_routes(self, owner: str, served: Collection[str]) -> dict[str, str]:  # noqa: ARG002 - the port's
-        return {}
-
-    async def let_go(self, stream: str, owner: str) -> None:
-        """Nothing is kept for one process."""
-
-    def watch(self, changed: Callable[[], None]) -> Callable[[], None]:  # noqa: ARG002 - the port's
-        return lambda: None
-
     def take(self, lease: Lease, keeper: str) -> Execution:  # noqa: ARG002 - the port's
         stream = lease.head.stream
-        return Pass(self._journal, self._jobs, lease, self._records.pop(stream, None), self._records)
+        return Pass(self.journal, self._jobs, lease, self._records.pop(stream, None), self._records)
 
 
 class Due(NamedTuple):
@@ -119,55 +96,36 @@ def due_of(state: State, schedule: Schedule, times: Times, now: int) -> Due:
     return Due(oldest, first, missed=False)
 
 
-class Pass:
+class Pass(ShortPass):
     """A pass over a schedule: what is due of it, one job at most."""
 
     def __init__(
         self, journal: Journal, jobs: Jobs, lease: Lease, record: Record | None, records: dict[str, Record]
     ) -> None:
-        self.lease = HeldLease(journal, lease.head)
-        self._head = lease.head
-        self._journal = journal
+        super().__init__(journal, lease, _log)
         self._jobs = jobs
         self._record = record
         self._records = records
 
-    async def run(self) -> Ended:
+    async def go(self) -> Ended:
         """Start the job that is due, and say when the next one is."""
-        try:
-            await self._go()
-        except AppendConflictError:
-            return Ended(how="lost")
-        except ChainBrokenError as error:
-            _log.error("%s is left alone: %s", self._head.stream, error)
-            await self.lease.release(patch=HeadPatch(state="waiting", due_at=None))
-            return Ended(how="failed")
+        await self._go()
         return Ended(how="parked")
-
-    def news(self, wakes: int) -> None:
-        """Nothing wakes it: a change of a schedule holds its lease."""
-
-    def halt(self) -> None:
-        """Let the pass end."""
-
-    async def give_up(self) -> None:
-        """Let another process go on at once."""
-        await self.lease.give_up(HeadPatch(state="pending", due_at=self._journal.clock.now()))
 
     async def _go(self) -> None:
         if self.lease.writer.doubt is not None:
-            self.lease.writer.follows(await self._journal.read(self._head.stream))
-        state = await read_state(self._journal, self._head, self._record)
+            self.lease.writer.follows(await self.journal.read(self.head.stream))
+        state = await read_state(self.journal, self.head, self._record)
         schedule, at = state.record.spec, state.next
         if schedule is None or at is None or state.word in {"paused", "removed"}:
             await self.lease.release(patch=HeadPatch(state="waiting", due_at=None))
             return
-        self._records[self._head.stream] = state.record
-        log = OccurrenceLog(self._journal, self.lease, state, schedule)
+        self._records[self.head.stream] = state.record
+        log = OccurrenceLog(self.journal, self.lease, state, schedule)
         job = log.job(at)
-        if await self._journal.head(job_stream(job)) is not None:  # a process died before it could say so
+        if await self.journal.head(job_stream(job)) is not None:  # a process died before it could say so
             await log.fired(at, job)
-        elif (now := self._journal.clock.now()) < (due := log.times.due(at)):
+        elif (now := self.journal.clock.now()) < (due := log.times.due(at)):
             await self.lease.release(patch=HeadPatch(state="pending", due_at=due))
         else:
             await self._start(log, due_of(state, schedule, log.times, now))
