@@ -120,6 +120,9 @@ class Capability(NamedTuple):
     people: str = ""
     """The reference of a function from the `Parts` of a process to the `People` (remit.http.people) who log in at a
     provider; None: no one does. Raises SettingsError. Of one part."""
+    stand_ins: str = ""
+    """The reference of a function from the `Parts` of a process to a remit.gateway.confirmations.FindStandIns; None: no
+    one stands in for another. Raises SettingsError. Of one part."""
     reads: str = ""
     """The reference of a function from the `Parts` of a process to a remit.http.reader.Reader, which is told of every
     answer to a GET request before it leaves; None: it wants to be told of none."""
@@ -158,7 +161,7 @@ class Capability(NamedTuple):
     @property
     def references(self) -> tuple[str, ...]:
         """Every reference of the part."""
-        opened = (self.settings, self.providers, self.unlisted, self.skills, self.encloses, self.fronts, self.people)
+        opened = (self.settings, self.providers, self.unlisted, self.skills, self.encloses, self.people, self.stand_ins)
         seen = (self.reads, self.engine, self.replays, self.rereads, self.verifies, self.checks, self.formats)
         single = (*opened, self.routes, self.works, self.sends, self.serves, self.pages, self.outputs, *seen)
         nouns = (reference for noun in self.nouns for reference in (noun.kind, noun.open, noun.remote))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from remit.parts.notify.people import read_accounts
+from remit.parts.notify.people import read_directory
 from remit.parts.notify.sender import Message
 from remit.parts.notify.target import ABOUT_CALLS, EVENTS, OPEN, Target, read_targets
 from remit.settings import load
@@ -27,20 +27,24 @@ def test_the_example_is_read(tmp_path: Path) -> None:
     assert [target.name for target in read_targets(settings)] == [
         "oncall",
         "boss",
-        "pager",
-        "events",
         "payments",
         "duty",
+        "turns-ann",
+        "turns-bob",
+        "turns-carl",
     ]
-    assert read_accounts(settings) == {
+    assert read_directory(settings).accounts == {
         ("slack", "T0123/U0456"): "okta:00u1",
         ("telegram", "123456789"): "okta:00u1",
+        ("slack", "T0123/U0001"): "ann",
+        ("slack", "T0123/U0002"): "bob",
+        ("slack", "T0123/U0003"): "carl",
     }
 
 
 def test_every_event_key_and_field_is_listed() -> None:
     assert named("Events") == list(EVENTS)
-    assert sorted(named("Keys of a target")) == sorted(Target.__struct_encode_fields__)
+    assert sorted(named("Keys of a target")) == sorted({*Target.__struct_encode_fields__} - {"person"})
     assert sorted(named("The message")) == sorted(Message.__struct_fields__)
 
 

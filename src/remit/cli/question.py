@@ -194,7 +194,7 @@ def _rows(question: ConfirmationView, now: int) -> list[tuple[str, str]]:
         approvers = one_line(", ".join(question.approved_by))
         needed = f"{question.approvals} needed" + (f", so far {approvers}" if approvers else "")
         rows.append(("approvals", needed))
-        rows.append(("may approve", one_line(", ".join(question.approvers))))
+        rows.append(("may approve", one_line(", ".join(question.may_answer))))
     if question.expires_at is not None:
         left = question.expires_at - now
         rows.append(

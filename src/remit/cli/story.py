@@ -247,6 +247,7 @@ def asked_lines(asked: QuestionRecord, *, whole: bool = False) -> list[str]:
         became = f", now {event.replaced_by}" if event.replaced_by else ""
         reason = f": {clean(event.reason)}" if event.reason else ""
         by = f" by {one_line(event.by)}" if event.by else ""
+        by += f" for {one_line(event.instead_of)}, who was absent" if event.instead_of else ""
         did = _DECISIONS.get(event.decision, one_line(event.decision))
         way = (
             f", by {event.channel} as {one_line(event.account)}, which showed {digest(event.shown)}"

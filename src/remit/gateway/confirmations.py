@@ -20,8 +20,8 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import AsyncIterator, Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import unquote_plus
 
 import msgspec
@@ -163,17 +163,45 @@ FindPeople = Callable[[], "People | None"]
 _REASON: Final = 1_000
 
 
+FindStandIns = Callable[[Collection[str]], Mapping[str, str]]
+"""Finds who stands in now for one of these people, each with that person, who is absent."""
+
+
 def _no_people() -> None:
     return None
+
+
+def no_stand_ins(_people: Collection[str]) -> Mapping[str, str]:
+    """No one stands in for another."""
+    return {}
+
+
+class Right(NamedTuple):
+    """The right of someone to decide beside their name."""
+
+    groups: tuple[str, ...] = ()
+    """The provider's groups that they are in, among the approvers."""
+    instead_of: str = ""
+    """The absent approver for whom they stand in."""
+
+
+NO_RIGHT: Final = Right()
 
 
 class Confirmations:
     """Asks, looks up and decides."""
 
-    def __init__(self, journal: Journal, proofs: Proofs | None = None, people: FindPeople = _no_people) -> None:
+    def __init__(
+        self,
+        journal: Journal,
+        proofs: Proofs | None = None,
+        people: FindPeople = _no_people,
+        stand_ins: FindStandIns = no_stand_ins,
+    ) -> None:
         self._journal = journal
         self.proofs = proofs or Proofs()
         self._people = people
+        self.stand_ins = stand_ins
         self._claimed: set[str] = set()
 
     # --- asking
@@ -286,12 +314,12 @@ class Confirmations:
         while True:
             if _came(found, decision):
                 return found
-            groups = await self._check(found, decision.by)
+            right = await self._check(found, decision.by)
             if decision.digest != found.request.digest:
                 msg = f"{found.id}: this digest does not match the call that waits"
                 raise StateError(msg, code=Code.CONFIRMATION_MISMATCH, remedy=_LOOK_AGAIN)
-            if groups:
-                via = msgspec.structs.replace(decision.via or Via(), groups=groups)
+            if right != NO_RIGHT:
+                via = msgspec.structs.replace(decision.via or Via(), groups=right.groups, instead_of=right.instead_of)
                 decision = msgspec.structs.replace(decision, via=via)
             if decision.decision == "approve":
                 await self.check_proof(found, decision)
@@ -413,8 +441,8 @@ class Confirmations:
 
     # --- common
 
-    async def _check(self, found: Confirmation, by: str) -> tuple[str, ...]:
-        """Return the provider's groups by which a person may decide. Raises as `decide` does."""
+    async def _check(self, found: Confirmation, by: str) -> Right:
+        """Return what lets a person decide beside their name. Raises as `decide` does."""
         if found.lapsed(self._journal.clock.now()) and await self.expire(found):
             raise StateError(f"{found.id} has expired", code=Code.CONFIRMATION_EXPIRED, remedy="Ask again.")
         if found.state != "pending":
@@ -426,12 +454,13 @@ class Confirmations:
             raise StateError(f"{found.id} is already {found.state}", code=Code.CONFIRMATION_CLOSED, remedy=remedy)
         return await self._check_person(found, by)
 
-    async def _check_person(self, found: Confirmation, by: str) -> tuple[str, ...]:
-        """Return the provider's groups by which a person may decide. Raise UsageError (DECIDER_NOT_ALLOWED)."""
+    async def _check_person(self, found: Confirmation, by: str) -> Right:
+        """Return what lets a person decide beside their name. Raise UsageError (DECIDER_NOT_ALLOWED)."""
         request = found.request
         people = self._people() if by and most_of(request.approvers) == float("inf") else None
         groups = groups_of(request.approvers, await people.groups(by)) if people is not None else ()
-        if not by or not may_decide(request.approvers, by, [*groups]):
+        instead_of = "" if may_decide(request.approvers, by, [*groups]) else self._absent(found, by)
+        if not by or not (instead_of or may_decide(request.approvers, by, [*groups])):
             who = f"; {', '.join(request.approvers)} may" if request.approvers else ""
             msg = f"{by or 'nobody'} cannot decide {found.id}{who}"
             remedy = "Ask one of them." if request.approvers else "Say who decides."
@@ -439,7 +468,17 @@ class Confirmations:
         if request.approvals > 1 and by == request.principal:
             msg = f"{by} requested this call, so {by} cannot be one of its {request.approvals} approvers"
             raise UsageError(msg, code=Code.DECIDER_NOT_ALLOWED, remedy="Ask someone else.")
-        return groups
+        deputies = {decision.via.instead_of: decision.by for decision in found.decisions if decision.via}
+        if deputy := deputies.get(by):
+            msg = f"{deputy} has approved {found.id} in place of {by}"
+            raise UsageError(msg, code=Code.DECIDER_NOT_ALLOWED, remedy="Ask someone else.")
+        return Right(groups, instead_of)
+
+    def _absent(self, found: Confirmation, by: str) -> str:
+        """Return the approver who is absent and in whose place a person decides; empty: no one's."""
+        request = found.request
+        over = {request.principal, *found.approved_by, *(d.via.instead_of for d in found.decisions if d.via)}
+        return self.stand_ins([name for name in request.approvers if name not in over]).get(by, "")
 
     async def unchanged(self, found: Confirmation) -> bool:
         """Return whether nothing was written to a question since it was loaded."""

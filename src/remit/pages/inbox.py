@@ -145,7 +145,7 @@ def hindrance(question: ConfirmationView, access: Access) -> str:
         return "Your token lacks the scope decide."
     if not who or not sees_tool(access, question.tool):
         return "" if not access.tools else "Your token is for other tools."
-    if not may_decide(question.approvers, who, access.groups):
+    if not may_decide(question.approvers, who, access.groups) and who not in question.stand_ins:
         return f"Only {', '.join(question.approvers)} may answer."
     if question.approvals > 1 and who == question.principal:
         return "You asked for this call, and it needs the approval of others."

@@ -12,6 +12,7 @@ from remit.jobs.state import CallRecord
 from remit.journal import kinds as k
 from remit.journal.blobs import BlobRef
 from remit.journal.event import Event
+from remit.journal.kinds.people import Via
 from remit.record.step import Decided, PutOff, QuestionRecord, Untrusted
 from remit.redact import mask
 
@@ -27,6 +28,7 @@ def read_question(identifier: str, events: Iterable[Event]) -> tuple[str, Questi
             case k.ConfirmationRequested() as request:
                 asked_at = event.at
             case k.ConfirmationDecided() as decided:
+                via = decided.via or Via()
                 decisions.append(
                     Decided(
                         decision=decided.decision,
@@ -35,9 +37,10 @@ def read_question(identifier: str, events: Iterable[Event]) -> tuple[str, Questi
                         digest=decided.digest,
                         reason=decided.reason,
                         replaced_by=decided.replaced_by,
-                        channel=decided.via.channel if decided.via else "",
-                        account=decided.via.account if decided.via else "",
-                        shown=decided.via.shown if decided.via else "",
+                        channel=via.channel,
+                        account=via.account,
+                        shown=via.shown,
+                        instead_of=via.instead_of,
                     )
                 )
             case k.ConfirmationPutOff() as answer:

@@ -226,6 +226,8 @@ class Decided(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The person's account there."""
     shown: str = ""
     """Digest of what the message there showed."""
+    instead_of: str = ""
+    """The absent person for whom they decided."""
 
 
 class PutOff(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

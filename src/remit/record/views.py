@@ -231,6 +231,8 @@ class ConfirmationView(msgspec.Struct, frozen=True, kw_only=True):
     approvals: int
     approved_by: tuple[str, ...]
     approvers: tuple[str, ...]
+    stand_ins: dict[str, str] = {}
+    """The people who may answer now in place of an approver who is absent, each with that approver."""
     rule_id: str
     edited_from: str
     expires_at: int | None
@@ -251,6 +253,11 @@ class ConfirmationView(msgspec.Struct, frozen=True, kw_only=True):
     """That job's title."""
     labels: dict[str, str] = msgspec.field(default_factory=dict)
     """That job's labels."""
+
+    @property
+    def may_answer(self) -> tuple[str, ...]:
+        """Return who may answer, in words; empty: everyone who may decide."""
+        return (*self.approvers, *(f"{deputy} for {absent}" for deputy, absent in self.stand_ins.items()))
 
 
 class ToolView(msgspec.Struct, frozen=True, kw_only=True):

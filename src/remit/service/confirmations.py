@@ -288,7 +288,10 @@ class Confirmations:
 
     async def _view(self, found: Confirmation, caller: Head | None, defaults: Defaults | None) -> ConfirmationView:
         view = _view(found, caller, remembered=self._services.remembered.count)
-        return msgspec.structs.replace(view, defaults=await defaults.of(found) if defaults is not None else None)
+        found_deputies = self._services.confirmations.stand_ins(view.approvers).items()
+        stand_ins = {deputy: absent for deputy, absent in found_deputies if deputy not in view.approvers}
+        tool_defaults = await defaults.of(found) if defaults is not None else None
+        return msgspec.structs.replace(view, defaults=tool_defaults, stand_ins=stand_ins)
 
 
 async def signed_with(answer: ConfirmationDecided, key: Path | None) -> ConfirmationDecided:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from remit.capability import Check, Look, Noun, Opening, ReplayTerms, Upkeep
     from remit.engines.port import Work
     from remit.evidence.answer import Answer
+    from remit.gateway.confirmations import FindStandIns
     from remit.http.guard import Guard
     from remit.http.people import People
     from remit.http.reader import Reader
@@ -158,6 +159,12 @@ def people_of(parts: Iterable[Capability], opened: Parts) -> People | None:
     """Return everyone who logs in, as the first part says where they do. Raises UsageError or SettingsError."""
     openers = (_resolved(part.name, part.people) for part in parts if part.people)
     return next((people for people in (opener(opened) for opener in openers) if people is not None), None)
+
+
+def stand_ins_of(parts: Iterable[Capability], opened: Parts) -> FindStandIns | None:
+    """Return who stands in for whom, as the first part says; None: no one does. Raises UsageError or SettingsError."""
+    openers = (_resolved(part.name, part.stand_ins) for part in parts if part.stand_ins)
+    return next((found for found in (opener(opened) for opener in openers) if found is not None), None)
 
 
 def engine_of(parts: Iterable[Capability], settings: Settings, work: Work) -> LocalEngine:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from remit.clock import Clock
     from remit.engines.local import LocalEngine
     from remit.engines.port import Engine, Work
+    from remit.gateway.confirmations import FindStandIns
     from remit.gateway.pipeline import Gateway
     from remit.gateway.readiness import Probe
     from remit.gateway.services import Services
@@ -185,6 +186,13 @@ class Runtime:
         return people_of(self.parts, self)
 
     @cached_property
+    def stand_ins(self) -> FindStandIns | None:
+        """Return who stands in for whom; None: no one does. Raises SettingsError."""
+        from remit.wiring.parts import stand_ins_of
+
+        return stand_ins_of(self.parts, self)
+
+    @cached_property
     def enclosures(self) -> Enclosures:
         """Return what runs the operator's own programs in the sandbox."""
         from remit.wiring.parts import enclosures_of
@@ -220,7 +228,14 @@ class Runtime:
         """Return what the gateway works with."""
         from remit.wiring.services import Sources, services_of
 
-        sources = Sources(lambda: self.catalog, self._policy, self._migrations, self.probes, lambda: self.people)
+        sources = Sources(
+            lambda: self.catalog,
+            self._policy,
+            self._migrations,
+            self.probes,
+            lambda: self.people,
+            lambda: self.stand_ins,
+        )
         return services_of(self.settings, self.journal, sources)
 
     @cached_property

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from remit.clock import Clock
     from remit.gateway.approvals import RememberedApprovals
-    from remit.gateway.confirmations import Confirmations
+    from remit.gateway.confirmations import Confirmations, FindStandIns
     from remit.gateway.model_request import Allowance, DayLimits
     from remit.gateway.proof import Proofs
     from remit.gateway.readiness import Probe, Readiness
@@ -44,6 +44,7 @@ class Sources(NamedTuple):
     migrations: Callable[[], Migrations]
     probes: Callable[[], Mapping[str, Probe]]
     people: Callable[[], People | None] = lambda: None
+    stand_ins: Callable[[], FindStandIns | None] = lambda: None
 
 
 def services_of(settings: Settings, journal: Journal, sources: Sources) -> Services:
@@ -86,9 +87,10 @@ class ServicesOnUse:
 
     @cached_property
     def confirmations(self) -> Confirmations:
-        from remit.gateway.confirmations import Confirmations
+        from remit.gateway.confirmations import Confirmations, no_stand_ins
 
-        return Confirmations(self.journal, _proofs(self._settings), self._sources.people)
+        stand_ins = self._sources.stand_ins() or no_stand_ins
+        return Confirmations(self.journal, _proofs(self._settings), self._sources.people, stand_ins)
 
     @cached_property
     def remembered(self) -> RememberedApprovals:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from http import HTTPStatus
 from typing import Any
 
@@ -12,6 +12,7 @@ import pytest
 
 from remit import Remit, Run, recipe, tool
 from remit.canonical import sha256
+from remit.clock import Clock
 from remit.codes import Code
 from remit.errors import SettingsError
 from remit.journal.event import HeadQuery
@@ -19,10 +20,11 @@ from remit.journal.kinds.people import Via
 from remit.parts.notify.answers import Answers
 from remit.parts.notify.channels import Channels
 from remit.parts.notify.kinds import AnswerSettled
-from remit.parts.notify.people import read_accounts
+from remit.parts.notify.people import read_directory
 from remit.parts.notify.sender import Sender
 from remit.parts.notify.work import NotificationWork
 from remit.settings import load
+from tests.opened import until_waiting
 from tests.parts.notify.slack_app import SECRET, Slack, served, slack_api
 from tests.parts.notify.telling import Script, Teller
 
@@ -58,18 +60,19 @@ class World:
     def work(self) -> None:
         """Begin as another process would."""
         remit, journal = self.remit, self.remit.runtime.journal
-        answers = Answers(remit.service, journal, read_accounts(remit.settings))
+        directory = read_directory(remit.settings)
+        answers = Answers(remit.service, journal, directory.accounts)
         proofs = remit.runtime.services.confirmations.proofs
         self.channels = Channels(remit.service, journal, proofs, answers, self.environ)
         sender = Sender(self.environ, ".", remit.clock)
         self.teller.work = NotificationWork(
-            journal, self.teller.targets, sender, "https://remit.example", self.channels
+            journal, self.teller.targets, sender, "https://remit.example", self.channels, directory
         )
 
     async def ask(self, **args: Any) -> str:
         """Ask a question, and post it; the job."""
         job = (await self.remit.start(pays(**args))).id
-        await self.remit.settled(job)
+        await until_waiting(self.remit, job)
         await self.teller.round()
         return job
 
@@ -85,20 +88,21 @@ class World:
 
 
 @asynccontextmanager
-async def world(rules: Any = TWO, **more: Any) -> AsyncIterator[World]:
+async def world(rules: Any = TWO, clock: Clock | None = None, groups: Any = None, **more: Any) -> AsyncIterator[World]:
     slack = Slack(None)  # type: ignore[arg-type] # it comes next
     async with slack_api(slack):
         target = {"name": "oncall", "slack": "C1", "token": "${BOT}", "secret": "${SIGN}", "api": slack.api}
         env = {
             "REMIT_NOTIFY": json.dumps([{**target, **more.pop("target", {})}]),
-            "REMIT_PEOPLE": json.dumps(PEOPLE),
+            "REMIT_PEOPLE": json.dumps(more.pop("people", PEOPLE)),
             "REMIT_PRINCIPAL": "robot",
             **{f"REMIT_CONFIRM_{key.upper()}": str(value) for key, value in more.items()},
         }
-        flags = {"policy.rules": rules, "journal.url": ":memory:"}
-        async with Remit(settings=load(env=env, flags=flags), tools=[wire], recipes=[pays]) as remit:
+        flags = {"policy.rules": rules, "policy.groups": groups or {}, "journal.url": ":memory:"}
+        settings = load(env=env, flags=flags)
+        async with Remit(settings=settings, tools=[wire], recipes=[pays], clock=clock) as remit:
             slack.remit = remit
-            async with served(slack, ENVIRON):
+            async with served(slack, ENVIRON) if clock is None else nullcontext():
                 yield World(remit, slack)
 
 
@@ -290,8 +294,13 @@ async def test_slack_that_refuses_a_message_gets_it_again_later() -> None:
         [{"principal": "ann", "slack": "ann@acme.example"}],
         [{"principal": " ", "slack": "T1/U1"}],
         [{"principal": "ann", "mail": "ann@acme.example"}],
+        [{"principal": "ann", "email": "Ann <ann@acme.example>"}],
+        [{"principal": "ann", "absent": {"days": "mon"}}],
+        [{"principal": "ann", "absent": {"days": "mon"}, "delegate": "ann"}],
+        [{"principal": "ann", "absent": {"day": "mon"}, "delegate": "bob"}],
+        [{"principal": "ann", "delegate": "bob"}],
     ],
 )
 def test_people_who_are_doubtful_are_refused(people: Any) -> None:
     with pytest.raises(SettingsError):
-        read_accounts(load(env={"REMIT_PEOPLE": json.dumps(people)}))
+        read_directory(load(env={"REMIT_PEOPLE": json.dumps(people)}))

@@ -93,6 +93,8 @@ class Via(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     groups: tuple[str, ...] = ()
     """The groups among the approvers that the provider counted them among then."""
+    instead_of: str = ""
+    """The approver for whom they decided, who was absent then."""
 
 
 class ConfirmationDecided(Payload, frozen=True, kw_only=True):

@@ -147,9 +147,10 @@ def _refused(code: str, words: str, principal: str = "") -> Outcome:
 
 def _taken(view: ConfirmationView, received: AnswerReceived, principal: str) -> Outcome:
     missing = view.approvals - len(view.approved_by)
+    absent = f" for {view.stand_ins[principal]}" if principal in view.stand_ins else ""
     if view.state == "pending":
-        words = f"{principal} approved {view.tool or 'it'}; {missing} more must approve."
+        words = f"{principal} approved {view.tool or 'it'}{absent}; {missing} more must approve."
     else:
         did = "denied" if received.decision == "deny" else "approved"
-        words = f"{principal} {did} {view.tool or 'it'}" + (f": {received.reason}" if received.reason else ".")
+        words = f"{principal} {did} {view.tool or 'it'}{absent}" + (f": {received.reason}" if received.reason else ".")
     return Outcome(AnswerSettled(state=view.state, text=words, principal=principal), closed=view.state != "pending")

@@ -35,8 +35,10 @@ from remit.parts.notify.kinds import (
     UpdateQueued,
 )
 from remit.parts.notify.occasion import KINDS, event_of, identity_of, notification_of, read_occasion
+from remit.parts.notify.people import Directory
 from remit.parts.notify.quiet import quiet_until
 from remit.parts.notify.sender import sample
+from remit.parts.notify.turns import addressed
 from remit.tasks import first
 
 if TYPE_CHECKING:
@@ -267,7 +269,15 @@ class TargetAnswer(msgspec.Struct, frozen=True, kw_only=True):
 class Notifications:
     """The targets that the settings name, over one journal."""
 
-    def __init__(self, journal: Journal, targets: Sequence[Target], sender: Sender, console: str) -> None:
+    def __init__(
+        self,
+        journal: Journal,
+        targets: Sequence[Target],
+        sender: Sender,
+        console: str,
+        directory: Directory | None = None,
+    ) -> None:
+        self._directory = directory or Directory()
         self._journal = journal
         self._targets = {target.name: target for target in targets}
         self._sender = sender
@@ -286,7 +296,9 @@ class Notifications:
         return [_result(target, await self._tested(target)) for target in chosen]
 
     async def _tested(self, target: Target) -> Answer:
-        return await self._sender.send(target, sample(new_id("n"), self._journal.clock.now(), self._console))
+        now = self._journal.clock.now()
+        address = addressed(target, self._directory, now)
+        return await self._sender.send(address.target, sample(new_id("n"), now, self._console))
 
     async def _view(self, target: Target, limit: int) -> TargetView:
         query = HeadQuery(kind=KIND, prefix=f"{stream_of(target.name)}/", limit=_LISTED)

@@ -72,7 +72,7 @@ def text_of(view: ConfirmationView) -> str:
         "Asked by": view.principal,
         "For": view.caller,
         "Approvals needed": view.approvals if view.approvals > 1 else "",
-        "May approve": ", ".join(view.approvers),
+        "May approve": ", ".join(view.may_answer),
         "Arguments": json.dumps(view.args, indent=2, ensure_ascii=False),
     }
     return "\n".join(f"{name}: {visible(str(value), _number)}" for name, value in facts.items() if value)

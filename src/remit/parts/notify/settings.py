@@ -17,6 +17,7 @@ _FIELDS: Final[Mapping[str, Callable[[Any], Any]]] = {
             "labels",
             "tools",
             "levels",
+            "ask",
             "after",
             "quiet",
             "digest",

@@ -15,6 +15,7 @@ from remit.errors import PolicyError, SettingsError
 from remit.jobs.plans.problem import EXPECTED, parse_duration
 from remit.parts.notify.quiet import window_of
 from remit.parts.notify.settings import NotifySettings
+from remit.parts.notify.turns import PERSON, turns_of
 from remit.settings.parts import settings_of
 from remit.settings.pictures import address, program
 from remit.settings.section import converted
@@ -57,6 +58,10 @@ class Target(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Names or patterns of the tool that the event is about."""
     levels: tuple[Literal["L0", "L1", "L2"], ...] = ()
     """Levels of that tool."""
+    ask: tuple[str, ...] = ()
+    """People to tell one after the other, such as `ann`, `bob after 15m` or `@leads after 1h`, each in their place."""
+    person: str = ""
+    """The person of a turn: `ask` makes a target for each."""
     after: str = ""
     """The time to wait before telling, such as `30m`: not told if it is settled by then."""
     quiet: dict[str, Any] = {}
@@ -118,11 +123,18 @@ class Target(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         """Return who is told, in words without secrets."""
         if self.url:
             return address(self.url)
+        if self.person:
+            return f"{self.person} by {self.way}"
         if self.slack:
             return f"Slack channel {self.slack}"
         if self.telegram:
             return f"Telegram chat {self.telegram}"
         return f"mail to {', '.join(self.email)}" if self.email else f"command {program(self.command[0])}"
+
+    @property
+    def way(self) -> str:
+        """Return the key that says by which way it is told."""
+        return next(way for way in _WAYS if getattr(self, way))
 
     @property
     def answerable(self) -> bool:
@@ -156,10 +168,12 @@ def read_targets(settings: Settings) -> tuple[Target, ...]:
     targets: dict[str, Target] = {}
     for number, table in enumerate(settings_of(settings, "notify", NotifySettings).targets, 1):
         where = f"{settings.sources['notify.targets']}: notify number {number}"
-        target = _target(table, where)
-        if target.name in targets:
-            raise SettingsError(f"{where}: another target is called {target.name}", remedy="Give each its own name.")
-        targets[target.name] = target
+        for target in turns_of(_target(table, where), OPEN, settings, where):
+            if target.name in targets:
+                raise SettingsError(
+                    f"{where}: another target is called {target.name}", remedy="Give each its own name."
+                )
+            targets[target.name] = target
     return tuple(targets.values())
 
 
@@ -184,6 +198,17 @@ def _misnamed(target: Target, _table: Mapping[str, Any]) -> _Problem:
     if _NAME.fullmatch(target.name):
         return None
     return "name must be lower-case letters, digits, _ and -", "Call it, for example, oncall."
+
+
+def _turns(target: Target, _table: Mapping[str, Any]) -> _Problem:
+    if target.person:
+        return "person is no key", "List people under ask."
+    if target.ask and target.after:
+        return "after does not go with ask", 'Write it there: ask = ["ann", "bob after 15m"].'
+    places = target.email or (target.slack, target.telegram)
+    if bool(target.ask) != (PERSON in places):
+        return f'ask goes with slack, telegram or email = "{PERSON}"', "Each person of ask is told in their own place."
+    return None
 
 
 def _ways(target: Target, table: Mapping[str, Any]) -> _Problem:
@@ -227,7 +252,7 @@ def _webhook(target: Target, _table: Mapping[str, Any]) -> _Problem:
 def _mail(target: Target, _table: Mapping[str, Any]) -> _Problem:
     if not target.email:
         return None
-    wrong = [one for one in (*target.email, target.sender) if not _ADDRESS.fullmatch(one)]
+    wrong = [one for one in (*target.email, target.sender) if one != PERSON and not _ADDRESS.fullmatch(one)]
     if wrong:
         return "email and from must be addresses such as oncall@example.com", "Correct them; from is required."
     server = mail_server(target.smtp)
@@ -245,7 +270,7 @@ def _program(target: Target, _table: Mapping[str, Any]) -> _Problem:
 def _slack(target: Target, _table: Mapping[str, Any]) -> _Problem:
     if not target.slack:
         return None
-    if not _SLACK.fullmatch(target.slack):
+    if target.slack != PERSON and not _SLACK.fullmatch(target.slack):
         return "slack must be the identifier of a channel, such as C0123ABC", "Copy it from the channel's details."
     if not target.token or not target.secret:
         return "slack needs token and secret", "Add the app's token and its signing secret, as ${NAME}."
@@ -255,14 +280,14 @@ def _slack(target: Target, _table: Mapping[str, Any]) -> _Problem:
 def _telegram(target: Target, _table: Mapping[str, Any]) -> _Problem:
     if not target.telegram:
         return None
-    if not _TELEGRAM.fullmatch(target.telegram):
+    if target.telegram != PERSON and not _TELEGRAM.fullmatch(target.telegram):
         return "telegram must be the number of a chat, such as -1001234567890", "Write it as a text, in quotes."
     if not target.token:
         return "telegram needs token", "Add the bot's token, as ${NAME}."
     return url_problem(target.api) if target.api else None
 
 
-_CHECKS: Final = (_misnamed, _ways, _conditions, _quiet, _webhook, _mail, _program, _slack, _telegram)
+_CHECKS: Final = (_misnamed, _turns, _ways, _conditions, _quiet, _webhook, _mail, _program, _slack, _telegram)
 
 
 class MailServer(msgspec.Struct, frozen=True, kw_only=True):

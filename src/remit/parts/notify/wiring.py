@@ -12,7 +12,7 @@ import msgspec
 from remit.capability import Check, Look, Upkeep
 from remit.errors import JournalError, RemitError
 from remit.parts.notify.notifications import Notifications, add_target
-from remit.parts.notify.people import read_accounts
+from remit.parts.notify.people import read_directory
 from remit.parts.notify.sender import AT_ONCE, Sender
 from remit.parts.notify.target import read_targets
 from remit.parts.notify.work import NotificationWork
@@ -20,6 +20,7 @@ from remit.parts.notify.work import NotificationWork
 if TYPE_CHECKING:
     from remit.app import Remit
     from remit.engines.port import Engine
+    from remit.gateway.confirmations import FindStandIns
     from remit.http.access import Access
     from remit.http.guard import Guard
     from remit.http.router import Mount
@@ -67,7 +68,8 @@ def open_notifier(runtime: Runtime) -> Notifier | None:
     if not targets:
         return None
     channels = _channels(runtime) if any(target.answerable for target in targets) else None
-    work = NotificationWork(runtime.journal, targets, _sender(runtime), _console(runtime), channels)
+    directory = read_directory(runtime.settings)
+    work = NotificationWork(runtime.journal, targets, _sender(runtime), _console(runtime), channels, directory)
     return Notifier(work, runtime.engine_for(work, concurrency=len(targets) + AT_ONCE))
 
 
@@ -76,7 +78,7 @@ def _channels(runtime: Runtime) -> Channels:
     from remit.parts.notify.channels import Channels  # noqa: PLC0415 - few targets can be answered
 
     journal, service = runtime.journal, runtime.service
-    answers = Answers(service, journal, read_accounts(runtime.settings))
+    answers = Answers(service, journal, read_directory(runtime.settings).accounts)
     return Channels(service, journal, runtime.services.confirmations.proofs, answers, os.environ)
 
 
@@ -92,14 +94,20 @@ def open_mounts(remit: Remit, _guard: Guard) -> list[Mount]:
     async def stranger(_headers: Mapping[str, str]) -> Access:
         return NOBODY
 
-    read_accounts(remit.settings)
     return [Mount(PATH, SlackPart(remit.runtime.journal, targets, os.environ), None, stranger)]
+
+
+def open_stand_ins(parts: Parts) -> FindStandIns | None:
+    """Return who stands in for whom as `[[people]]` says; None: no one does. Raises SettingsError."""
+    directory = read_directory(parts.settings)
+    return (lambda people: directory.stand_ins(people, parts.journal.clock.now())) if directory.absences else None
 
 
 def open_notifications(opening: NounOpening) -> Notifications:
     """The targets, to look at and to test. Raises SettingsError."""
     parts = opening.parts
-    return Notifications(parts.journal, read_targets(parts.settings), _sender(parts), _console(parts))
+    targets, directory = read_targets(parts.settings), read_directory(parts.settings)
+    return Notifications(parts.journal, targets, _sender(parts), _console(parts), directory)
 
 
 def work_on_notifications(remit: Remit, _stop: asyncio.Event, _role: str) -> Upkeep | None:

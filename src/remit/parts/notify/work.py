@@ -28,8 +28,11 @@ from remit.parts.notify.kinds import (
 )
 from remit.parts.notify.notifications import KIND, Follower, stream_of
 from remit.parts.notify.occasion import read_occasion
+from remit.parts.notify.people import Directory
 from remit.parts.notify.quiet import quiet_until
 from remit.parts.notify.sender import message_of
+from remit.parts.notify.turns import Address, addressed
+from remit.redact import line
 
 if TYPE_CHECKING:
     from remit.engines.port import Execution
@@ -52,9 +55,11 @@ class NotificationWork(FreeWork):
         sender: Sender,
         console: str,
         channels: Channels | None = None,
+        directory: Directory | None = None,
     ) -> None:
         super().__init__(KIND, journal)
         self._channels = channels
+        self._directory = directory or Directory()
         self._targets = {target.name: target for target in targets}
         self._sender = sender
         self._console = console
@@ -68,7 +73,8 @@ class NotificationWork(FreeWork):
         if lease.head.stream == stream_of(target.name):
             return Follower(self.journal, target, lease, self._presses(target))
         kind = Settlement if is_answer(lease.head.stream) else Delivery
-        return kind(self.journal, target, self._sender, lease, self._console, self._channels)
+        address = addressed(target, self._directory, self.journal.clock.now())
+        return kind(self.journal, address, self._sender, lease, self._console, self._channels)
 
     def _presses(self, target: Target) -> Presses | None:
         """Return what people press, if this target is the first with its bot: it is asked for once."""
@@ -94,7 +100,7 @@ class Delivery(ShortPass):
     def __init__(
         self,
         journal: Journal,
-        target: Target,
+        address: Address,
         sender: Sender,
         lease: Lease,
         console: str,
@@ -102,7 +108,8 @@ class Delivery(ShortPass):
     ) -> None:
         super().__init__(journal, lease, _log)
         self._channels = channels
-        self._target = target
+        self._target = address.target
+        self._delegate = address.delegate
         self._sender = sender
         self._console = console
 
@@ -168,15 +175,25 @@ class Delivery(ShortPass):
     def _message(self, news: Sequence[News], told: Sequence[Occasion]) -> Message:
         """Return the message: about the event that is left, or about many."""
         if len(told) > 1:
-            return digest_of(news[0].queued.notification, told, self._console)
-        notification = next(item.queued.notification for item in news if item.occasion is told[0])
-        return message_of(notification, told[0], details=self._target.details, console=self._console)
+            message = digest_of(news[0].queued.notification, told, self._console)
+        else:
+            notification = next(item.queued.notification for item in news if item.occasion is told[0])
+            message = message_of(notification, told[0], details=self._target.details, console=self._console)
+        absent = f" (for {line(self._target.person)}, who is absent)" if self._delegate else ""
+        return replace(message, title=f"{message.title}{absent}")
 
     def _told(self, answer: Answer, attempt: int, number: int, item: News) -> Payload:
         """Return what is recorded of an event once the message was taken that tells of so many."""
         if item.occasion is None or not item.occasion.open:
             return _settled(item)
-        sent = NotificationSent(attempt=attempt, answer=answer.words, message=answer.place, shown=answer.shown)
+        sent = NotificationSent(
+            attempt=attempt,
+            answer=answer.words,
+            person=self._target.person,
+            delegate=self._delegate,
+            message=answer.place,
+            shown=answer.shown,
+        )
         carrier = self.head.stream.rpartition("/")[2] if number > 1 else ""
         return replace(sent, digest=carrier, message="", shown="") if carrier else sent
 

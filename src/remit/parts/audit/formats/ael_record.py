@@ -20,6 +20,7 @@ import msgspec
 from remit.canonical import canonical, sha256
 from remit.clock import isoformat
 from remit.journal import kinds as k
+from remit.journal.kinds.people import Via
 from remit.parts.audit.formats.account import Account, Entry, is_salted
 from remit.parts.audit.formats.table import DECISIONS, REMEMBERED, person_of
 from remit.parts.audit.sessions import Beat, Session
@@ -170,7 +171,7 @@ def _answer(account: Account, entry: Entry, answer: k.ConfirmationDecided) -> di
     asked = account.questions.get(answer.confirmation)
     if asked is None or not isinstance(asked.payload, k.ConfirmationRequested):
         return inputs
-    question = asked.payload
+    question, via = asked.payload, answer.via or Via()
     if answer.decision == "approve":
         approvers = [
             answer_entry.payload.by
@@ -182,7 +183,7 @@ def _answer(account: Account, entry: Entry, answer: k.ConfirmationDecided) -> di
         inputs |= {
             "answer": "approve" if len(set(approvers)) >= question.approvals else "approve_in_part",
             "digest_same": answer.digest == question.digest,
-            "may_decide": may_decide(question.approvers, answer.by, answer.via.groups if answer.via else ()),
+            "may_decide": may_decide(question.approvers, via.instead_of or answer.by, via.groups),
             "in_time": question.expires_at is None or entry.at < question.expires_at,
         }
     return inputs

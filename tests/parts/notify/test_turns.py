@@ -1,0 +1,154 @@
+"""People are asked one after the other, each in their own place; the delegate of who is absent is told and answers."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from remit.codes import Code
+from remit.errors import SettingsError, UsageError
+from remit.journal.event import HeadQuery
+from remit.journal.kinds import decode
+from remit.parts.notify.kinds import NotificationSent
+from remit.parts.notify.people import read_directory
+from remit.parts.notify.target import read_targets
+from remit.settings import load
+from remit_testing.clock import ManualClock
+from tests.parts.notify.telling import MINUTE
+from tests.parts.notify.test_slack import PEOPLE, World, problems, world
+
+ASK = ["ann", "bob after 15m", "@leads after 1h"]
+TARGET: dict[str, Any] = {"slack": "person", "ask": ASK}
+AWAY = {"since": "2000-01-01", "until": "2999-01-01"}
+STAFF = [*PEOPLE, {"principal": "carl", "slack": "T1/U3"}]
+ABSENT = [{"principal": "ann", "slack": "T1/U1", "absent": AWAY, "delegate": "bob"}, *STAFF[1:]]
+ANN = [{"id": "ann", "tools": ["pay.*"], "effect": "ask", "approvers": ["ann"]}]
+BOTH = [{"id": "both", "tools": ["pay.*"], "effect": "ask", "approvals": 2, "approvers": ["ann", "carl"]}]
+
+
+def to(at: World) -> list[str]:
+    """Whom the messages went to."""
+    return [post["channel"] for post in at.slack.posts()]
+
+
+async def test_each_is_asked_in_their_own_place_if_no_one_answered_by_then() -> None:
+    clock = ManualClock()
+    async with world(ANN, clock=clock, target=TARGET, people=STAFF, groups={"leads": ["carl", "robot"]}) as at:
+        await at.ask()
+        assert to(at) == ["U1"]
+        for minutes, more in ((14, []), (1, ["U2"]), (44, []), (1, ["U3", "U9"])):
+            before = len(to(at))
+            clock.advance(minutes * MINUTE)
+            await at.teller.round()
+            assert sorted(to(at)[before:]) == more
+
+
+async def test_who_answers_ends_the_turns_of_others() -> None:
+    clock = ManualClock()
+    async with world(ANN, clock=clock, target={"slack": "person", "ask": ASK[:2]}, people=STAFF) as at:
+        await at.ask()
+        await decide(at, "ann")
+        clock.advance(60 * MINUTE)
+        await at.teller.round()
+        assert to(at) == ["U1"]
+
+
+async def test_the_delegate_of_who_is_absent_is_told_and_answers_for_them() -> None:
+    async with world(ANN, target={"slack": "person", "ask": ["ann"]}, people=ABSENT) as at:
+        job = await at.ask()
+        assert to(at) == ["U2"]
+        assert "(for ann, who is absent)" in at.slack.posts()[0]["text"]
+        assert "May approve: ann, bob for ann" in str(at.slack.posts()[0]["blocks"])
+        await at.slack.press("approve", "U2")
+        await at.teller.round()
+        assert at.slack.said("chat.update")[0] == "bob approved pay.wire for ann."
+        assert (await at.remit.ended(job)).state == "completed"
+        assert [(one.by, one.instead_of) for one in (await at.question()).decisions] == [("bob", "ann")]
+        assert await problems(at) == []
+        sent = await sent_by(at)
+        assert [(one.person, one.delegate) for one in sent] == [("ann", "bob")]
+
+
+async def sent_by(at: World) -> list[NotificationSent]:
+    journal = at.remit.runtime.journal
+    heads = await journal.heads(HeadQuery(prefix="notify/oncall-ann/n_"))
+    payloads = [decode(event.kind, event.data) for head in heads for event in await journal.read(head.stream)]
+    return [payload for payload in payloads if isinstance(payload, NotificationSent)]
+
+
+async def decide(at: World, by: str) -> None:
+    (question,) = await at.remit.service.confirmations.pending()
+    await at.remit.service.confirmations.decide(question.confirmation, "approve", by=by)
+
+
+async def test_a_delegate_counts_once_and_only_while_someone_is_absent() -> None:
+    async with world(BOTH, people=ABSENT) as at:
+        await at.ask()
+        (question,) = await at.remit.service.confirmations.pending()
+        assert question.stand_ins == {"bob": "ann"}
+        await decide(at, "bob")
+        for by in ("bob", "ann", "robot"):  # who came back finds that their place is taken
+            with pytest.raises(UsageError) as refused:
+                await decide(at, by)
+            assert refused.value.code is Code.DECIDER_NOT_ALLOWED
+        await decide(at, "carl")
+        record = await at.question()
+        assert [(one.by, one.instead_of) for one in record.decisions] == [("bob", "ann"), ("carl", "")]
+    async with world(BOTH, people=STAFF) as at:
+        await at.ask()
+        with pytest.raises(UsageError):
+            await decide(at, "bob")
+
+
+async def test_no_one_stands_in_for_who_asked() -> None:
+    rules = [{**BOTH[0], "approvers": ["robot", "carl", "dora"]}]
+    people = [{"principal": "robot", "absent": AWAY, "delegate": "bob"}]
+    async with world(rules, people=people) as at:
+        await at.ask()
+        with pytest.raises(UsageError):
+            await decide(at, "bob")
+
+
+PEOPLE_AWAY = {"ann": ("bob", AWAY), "bob": ("carl", {"days": "sat"}), "x": ("y", AWAY), "y": ("x", AWAY)}
+SATURDAY, MONDAY = 1_000_000 * 1_767_400_000, 1_000_000 * 1_767_600_000
+"""2026-01-03 and 2026-01-05."""
+
+
+@pytest.mark.parametrize(
+    ("person", "now", "delegate"),
+    [
+        ("ann", MONDAY, "bob"),
+        ("ann", SATURDAY, "carl"),
+        ("bob", MONDAY, ""),
+        ("carl", SATURDAY, ""),
+        ("x", MONDAY, ""),
+    ],
+)
+def test_who_stands_in(person: str, now: int, delegate: str) -> None:
+    people = [{"principal": who, "absent": when, "delegate": to} for who, (to, when) in PEOPLE_AWAY.items()]
+    assert read_directory(load(env={"REMIT_PEOPLE": json.dumps(people)})).stand_in(person, now) == delegate
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        {"ask": ["ann"]},
+        {"ask": ["ann"], "slack": "person", "after": "5m"},
+        {"ask": ["ann then bob"], "slack": "person"},
+        {"ask": ["bob after soon"], "slack": "person"},
+        {"ask": ["@leads"], "slack": "person"},
+        {"ask": ["@idp:leads"], "slack": "person"},
+        {"ask": ["zoe"], "slack": "person"},
+        {"ask": ["ann", "ann after 1h"], "slack": "person"},
+        {"slack": "person"},
+        {"person": "ann"},
+    ],
+    ids=str,
+)
+def test_turns_that_are_doubtful_are_refused(keys: dict[str, Any]) -> None:
+    table = {"name": "oncall", "slack": "C1", "token": "t", "secret": "s", **keys}
+    env = {"REMIT_NOTIFY": json.dumps([table]), "REMIT_PEOPLE": json.dumps(PEOPLE)}
+    with pytest.raises(SettingsError):
+        read_targets(load(env=env))
