@@ -7,7 +7,8 @@ from pathlib import Path
 
 from remit.parts.notify.people import read_directory
 from remit.parts.notify.sender import Message
-from remit.parts.notify.target import ABOUT_CALLS, EVENTS, OPEN, Target, read_targets
+from remit.parts.notify.target import ABOUT_CALLS, EVENTS, OPEN, Target
+from remit.parts.notify.turns import read_targets
 from remit.settings import load
 
 PAGE = (Path(__file__).parents[2] / "docs/notifications.md").read_text(encoding="utf-8")

@@ -22,7 +22,7 @@ from remit.http.router import Mount, Router
 from remit.http.server import listen, serve
 from remit.pages.entry import NOBODY
 from remit.parts.notify.slack import PATH, SlackPart
-from remit.parts.notify.target import read_targets
+from remit.parts.notify.turns import read_targets
 
 SECRET: Final = "the signing secret of the app"
 TEAM: Final = "T1"

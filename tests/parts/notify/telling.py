@@ -13,7 +13,8 @@ from remit.errors import ProviderError
 from remit.journal.event import Claim
 from remit.parts.notify.notifications import KIND, Follower, NotificationRow, Notifications, TargetView, add_target
 from remit.parts.notify.sender import Answer, Message, Sender
-from remit.parts.notify.target import Target, read_targets
+from remit.parts.notify.target import Target
+from remit.parts.notify.turns import read_targets
 from remit.parts.notify.wiring import work_on_notifications
 from remit.parts.notify.work import NotificationWork
 

@@ -9,7 +9,8 @@ import pytest
 
 from remit.codes import Code
 from remit.errors import SettingsError
-from remit.parts.notify.target import EVENTS, Target, read_targets
+from remit.parts.notify.target import EVENTS, Target
+from remit.parts.notify.turns import read_targets
 from remit.settings import load
 
 HOOK = {"name": "a", "url": "https://example.com/x"}

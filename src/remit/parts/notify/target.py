@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from ipaddress import ip_address
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
 from urllib.parse import urlsplit
 
 import msgspec
@@ -14,14 +14,8 @@ import msgspec
 from remit.errors import PolicyError, SettingsError
 from remit.jobs.plans.problem import EXPECTED, parse_duration
 from remit.parts.notify.quiet import window_of
-from remit.parts.notify.settings import NotifySettings
-from remit.parts.notify.turns import PERSON, turns_of
-from remit.settings.parts import settings_of
 from remit.settings.pictures import address, program
 from remit.settings.section import converted
-
-if TYPE_CHECKING:
-    from remit.settings import Settings
 
 EventName = Literal["question", "expired", "stuck", "failed", "uncertain"]
 EVENTS: Final[tuple[EventName, ...]] = ("question", "expired", "stuck", "failed", "uncertain")
@@ -29,6 +23,8 @@ ABOUT_CALLS: Final[tuple[EventName, ...]] = ("question", "expired", "uncertain")
 """The events that are about a call, and so about a tool and its level."""
 OPEN: Final[tuple[EventName, ...]] = ("question", "stuck", "uncertain")
 """The events that someone can settle, so that telling them later makes sense."""
+PERSON: Final = "person"
+"""The place of a target whose people are told each in their own."""
 _NAME: Final = re.compile("[a-z0-9][a-z0-9_-]{0,63}")
 _SLACK: Final = re.compile(r"[CGD][A-Z0-9]{1,20}")
 _TELEGRAM: Final = re.compile(r"-?[0-9]{1,16}", re.ASCII)
@@ -160,24 +156,8 @@ class Target(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         )
 
 
-def read_targets(settings: Settings) -> tuple[Target, ...]:
-    """The targets, with references to the environment as written.
-
-    Raises SettingsError that names file, number and key, and quotes no value that may be secret.
-    """
-    targets: dict[str, Target] = {}
-    for number, table in enumerate(settings_of(settings, "notify", NotifySettings).targets, 1):
-        where = f"{settings.sources['notify.targets']}: notify number {number}"
-        for target in turns_of(_target(table, where), OPEN, settings, where):
-            if target.name in targets:
-                raise SettingsError(
-                    f"{where}: another target is called {target.name}", remedy="Give each its own name."
-                )
-            targets[target.name] = target
-    return tuple(targets.values())
-
-
-def _target(table: Mapping[str, Any], where: str) -> Target:
+def target_of(table: Mapping[str, Any], where: str) -> Target:
+    """Read one `[[notify]]` table. Raises SettingsError, which quotes no value that may be secret."""
     target = converted(table, Target, where, "docs/notifications.md shows its keys.")
     reason, remedy = next(filter(None, (check(target, table) for check in _CHECKS)), ("", ""))
     if reason:

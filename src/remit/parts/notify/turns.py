@@ -14,19 +14,19 @@ from msgspec.structs import replace
 from remit.errors import SettingsError
 from remit.jobs.plans.problem import EXPECTED, parse_duration
 from remit.parts.notify.people import Directory, read_directory
+from remit.parts.notify.settings import NotifySettings
+from remit.parts.notify.target import OPEN, Target, target_of
 from remit.policy.groups import PROVIDED, parse_groups
+from remit.settings.parts import settings_of
 
 if TYPE_CHECKING:
-    from remit.parts.notify.target import Target
     from remit.settings import Settings
 
-PERSON: Final = "person"
-"""The place of a target whose people are told each in their own."""
 _TURN: Final = re.compile(r"(\S+)(?: after (\S+))?")
 _SIGN: Final = "@"
 
 
-def turns_of(target: Target, open_events: tuple[str, ...], settings: Settings, where: str) -> list[Target]:
+def turns_of(target: Target, settings: Settings, where: str) -> list[Target]:
     """Return the target of each person to ask, or the target alone if it asks no one. Raises SettingsError."""
     if not target.ask:
         return [target]
@@ -40,7 +40,7 @@ def turns_of(target: Target, open_events: tuple[str, ...], settings: Settings, w
         name, after = match[1], match[2] or ""
         if name.startswith(_SIGN) and (name.startswith(PROVIDED) or name.removeprefix(_SIGN) not in groups):
             raise SettingsError(f"{where}: ask names the group {name}, which there is not", remedy="List its people.")
-        on = tuple(event for event in target.events if not after or event in open_events)
+        on = tuple(event for event in target.events if not after or event in OPEN)
         for person in groups[name.removeprefix(_SIGN)] if name.startswith(_SIGN) else (name,):
             if not place_of(directory, person, target.way):
                 remedy = f"Add {target.way} to their [[people]] table."
@@ -48,6 +48,23 @@ def turns_of(target: Target, open_events: tuple[str, ...], settings: Settings, w
             slug = re.sub("[^a-z0-9_-]+", "-", person.lower())
             targets.append(replace(target, name=f"{target.name}-{slug}", ask=(), person=person, after=after, on=on))
     return targets
+
+
+def read_targets(settings: Settings) -> tuple[Target, ...]:
+    """The targets, with references to the environment as written.
+
+    Raises SettingsError that names file, number and key, and quotes no value that may be secret.
+    """
+    targets: dict[str, Target] = {}
+    for number, table in enumerate(settings_of(settings, "notify", NotifySettings).targets, 1):
+        where = f"{settings.sources['notify.targets']}: notify number {number}"
+        for target in turns_of(target_of(table, where), settings, where):
+            if target.name in targets:
+                raise SettingsError(
+                    f"{where}: another target is called {target.name}", remedy="Give each its own name."
+                )
+            targets[target.name] = target
+    return tuple(targets.values())
 
 
 class Address(NamedTuple):

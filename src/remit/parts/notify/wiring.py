@@ -14,7 +14,7 @@ from remit.errors import JournalError, RemitError
 from remit.parts.notify.notifications import Notifications, add_target
 from remit.parts.notify.people import read_directory
 from remit.parts.notify.sender import AT_ONCE, Sender
-from remit.parts.notify.target import read_targets
+from remit.parts.notify.turns import read_targets
 from remit.parts.notify.work import NotificationWork
 
 if TYPE_CHECKING:
