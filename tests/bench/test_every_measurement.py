@@ -28,11 +28,12 @@ _LEAST = {
     "bench.scale": 200,
     "bench.api": 32,
     "bench.mcp_calls": 32,
+    "bench.mcp_calls.IDLE": 2,
     "bench.journal": 8,
     "bench.workers": 1,
     "bench.usage": 200,
 }
-"""By module, what its counts are lowered to where the others' are 4."""
+"""By module, or by its constant, what counts are lowered to where the others' are 4."""
 _numbers = itertools.count()
 _FEW = 4
 _KEPT = {"SLOW_US", "FAST_US", "RULES"}
@@ -77,7 +78,8 @@ def few(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None
             monkeypatch.setattr(module, "database", shared)
         for constant, value in list(vars(module).items()):
             if constant.strip("_").isupper() and type(value) is int and constant not in _KEPT:
-                monkeypatch.setattr(module, constant, min(value, _LEAST.get(name, _FEW)))
+                least = _LEAST.get(f"{name}.{constant}", _LEAST.get(name, _FEW))
+                monkeypatch.setattr(module, constant, min(value, least))
 
 
 @pytest.mark.usefixtures("few")
