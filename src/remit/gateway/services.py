@@ -77,6 +77,8 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     """The migrations of recorded arguments to those of today's tools."""
     mismatch: str = "warn"
     """The meaning of other versions than recorded: `warn`, `fail` or `migrate`."""
+    told_in: str = ""
+    """The stream that says what the models of the sessions' clients were told; empty: that is not known."""
     secrets: Secrets = msgspec.field(default_factory=Secrets)
     """The secrets of tools."""
     prices: Prices = msgspec.field(default_factory=Prices)

@@ -112,6 +112,10 @@ class ServicesOnUse:
     def turnstiles(self) -> Turnstiles | None:
         return _turnstiles(self._settings, self.journal)
 
+    @property
+    def told_in(self) -> str:
+        return self._settings.mcp.run
+
     @cached_property
     def secrets(self) -> Secrets:
         from remit.gateway.secrets import Secrets

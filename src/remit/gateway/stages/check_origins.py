@@ -5,6 +5,7 @@ The ledgers of conversations under way: each grows with its conversation, so tha
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -14,8 +15,9 @@ from remit.codes import Code
 from remit.gateway.call import Call, Proceed
 from remit.gateway.conversation import Conversation, Provenance, family_of
 from remit.gateway.outcome import Outcome, refused
-from remit.journal.kinds import ToolInvocationFinished, ToolInvocationStarted, decode
+from remit.journal.kinds import CommandCommitted, CommandStarted, ToolInvocationFinished, ToolInvocationStarted, decode
 from remit.models.message import Message, ToolResult
+from remit.models.message import decode as message_of
 from remit.origins.arguments import addresses_of, authority_of, carried_by
 from remit.origins.ledger import Ledger, Source
 from remit.policy.decision import Decision
@@ -92,14 +94,21 @@ class Ledgers:
 
 
 class SessionLedgers:
-    """Finds the ledger of a session: what tools gave its client. What people told that is unknown, so no task is."""
+    """Finds the ledger of a session: what tools gave its client, and what the client's models were told, if known.
 
-    def __init__(self) -> None:
+    Without that, what people told is unknown, so no task is.
+    """
+
+    def __init__(self, told_in: str = "") -> None:
+        """`told_in` is the stream of questions to those models; empty: it is not known."""
+        self._told_in = told_in
         self._open: dict[str, _Session] = {}
 
     async def of(self, stream: str, journal: Journal) -> Ledger:
         """Everything that the session's stream says its client was given. Raises JournalError."""
         known = self._open.pop(stream, None) or _Session()
+        if self._told_in:
+            await known.told.read(self._told_in, journal, known.ledger)
         for event in await journal.left(stream, known.seq):
             known.seq = event.seq
             payload = decode(event.kind, event.data)
@@ -114,11 +123,54 @@ class SessionLedgers:
         return known.ledger
 
 
+class _Told:
+    """Messages that a program of another maker sent to its models, and how far they were read.
+
+    What it says before the first result of a tool is the task. Later it may repeat results in any role, such as in a
+    summary, so that is neither trusted nor a place where a value comes from.
+    """
+
+    def __init__(self) -> None:
+        self._seq = 0
+        self._answered = False
+        self._tools: dict[str, str] = {}
+        """The tools of calls, by the identifiers of provider and program."""
+
+    async def read(self, stream: str, journal: Journal, ledger: Ledger) -> None:
+        """Take what is new in a stream into a ledger. Raises JournalError."""
+        for event in await journal.left(stream, self._seq):
+            self._seq = event.seq
+            payload = decode(event.kind, event.data)
+            if isinstance(payload, CommandCommitted) and payload.error is None:
+                answer = await journal.value(payload.result, payload.result_blob)
+                self._name(message_of(answer) if answer else Message("assistant", ()))
+            for kept in payload.added if isinstance(payload, CommandStarted) else ():
+                body = await journal.value(kept.body, kept.body_blob)
+                if body is not None:  # an answer that is recorded has none here
+                    self._take(message_of(body), ledger)
+
+    def _name(self, message: Message) -> None:
+        self._tools.update((call.wire_id or call.id, call.name) for call in message.calls)
+
+    def _take(self, message: Message, ledger: Ledger) -> None:
+        """Take a message in. Results of Remit's own tools are those of the session, which knows their trust."""
+        self._name(message)
+        if message.role in {"system", "user"} and not self._answered:
+            ledger.trust(message.text, _INSTRUCTIONS if message.role == "system" else _TASK)
+        for block in message.blocks:
+            if isinstance(block, ToolResult):
+                self._answered = True
+                name = self._tools.get(block.id, block.name)
+                if not _OWN_TOOL.search(name):
+                    ledger.distrust(block.text, Source("", name))
+
+
 class _Session:
     """A ledger, and how far its stream was read."""
 
     def __init__(self) -> None:
         self.ledger = Ledger()
+        self.told = _Told()
         self.seq = 0
         self.calls: dict[str, ToolInvocationStarted] = {}
 
@@ -180,6 +232,8 @@ def _result(open_: _Open, result: ToolResult, conversation: Conversation, proven
 
 
 _SESSION: Final = "session/"
+_OWN_TOOL: Final = re.compile(r"(?:^|_)remit[_.]")
+"""Names of tools of Remit's MCP server, as agents tell them to models."""
 _TELLING: Final = 4
 """Characters from which on a part of a value is taken to come from where it stands."""
 
@@ -188,7 +242,8 @@ class CheckOrigins:
     """Finds the arguments of authority that only untrusted text holds, or none at all; policy says what then."""
 
     def __init__(self, services: Services) -> None:
-        self._ledgers, self._sessions = Ledgers(), SessionLedgers()
+        self._knows_task = bool(services.told_in)
+        self._ledgers, self._sessions = Ledgers(), SessionLedgers(services.told_in)
         self._remembered = services.remembered
 
     def __call__(self, call: Call, proceed: Proceed) -> Awaitable[Outcome]:
@@ -197,21 +252,24 @@ class CheckOrigins:
         conversation = call.request.conversation
         if conversation is not None:
             return self._judge(conversation, call, proceed)
-        seen = call.writer.stream.startswith(_SESSION) and call.policy.taints(call.query) - {"allow"}
+        if not call.writer.stream.startswith(_SESSION):
+            return proceed(call)
+        seen = self._knows_task or call.policy.taints(call.query) - {"allow"}
         return self._in_session(call, proceed) if seen else proceed(call)
 
     async def _in_session(self, call: Call, proceed: Proceed) -> Outcome:
-        """Judge a call of an agent elsewhere: what Remit gave it is known, and what a person told it is not.
+        """Judge a call of an agent elsewhere: what Remit gave it is known, and what a person told it often is not.
 
-        So a value that none of it holds may be the person's, unless the rule is strict.
+        Then a value that none of it holds may be the person's, unless the rule is strict.
         """
         ledger = await self._sessions.of(call.writer.stream, call.journal)
         if not ledger.tainted:
             return await proceed(call)
         strict = call.policy.is_strict(call.query)
         findings = [ledger.judge(finding) for finding in _arguments(call, every=strict)]
+        every = strict or self._knows_task
         call.untrusted = tuple(
-            finding for finding in findings if finding is not None and (strict or finding.seen == "untrusted")
+            finding for finding in findings if finding is not None and (every or finding.seen == "untrusted")
         )
         return await self._stricter(call, proceed) if call.untrusted else await proceed(call)
 

@@ -13,6 +13,7 @@ import stat
 import sys
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from functools import partial
 from hashlib import file_digest, sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -118,7 +119,7 @@ class ProgramProvider(Toolset):
         super().__init__(PROVIDER, (tool,))
         self._front = ProgramFront(opening, own)
         self._journal = opening.journal
-        self._mcp = tools_of(opening.settings)
+        self._mcp = partial(tools_of, opening.settings)
         self.terminal = Terminal()
 
     async def invoke(self, name: str, args: dict[str, Any], ctx: CallContext) -> ToolResult:
@@ -133,7 +134,7 @@ class ProgramProvider(Toolset):
             front = await stack.enter_async_context(self._front.before(run))
             proxy = await stack.enter_async_context(_refusing(run, ctx.step, tried)) if run_args.alone else ""
             before = await asyncio.to_thread(look, Path(run_args.folder))
-            place = Place(front.url, front.token, proxy, files, self._mcp if run_args.governed else ())
+            place = Place(front.url, front.token, proxy, files, self._mcp(ctx.stream) if run_args.governed else ())
             status = await self.terminal.run(run_args.command, run_args.folder, place, steady=run_args.steady)
             await run.idle()
             after = await asyncio.to_thread(look, Path(run_args.folder))
@@ -165,10 +166,14 @@ class ProgramProvider(Toolset):
         return Preview(what=f"Runs {' '.join(run_args.command)} in {run_args.folder}, with your rights.")
 
 
-def tools_of(settings: Settings) -> tuple[str, ...]:
-    """Return the command by which an agent starts Remit's MCP server on the journal of this process."""
+def tools_of(settings: Settings, stream: str = "") -> tuple[str, ...]:
+    """Return the command by which an agent starts Remit's MCP server on the journal of this process.
+
+    `stream` is where its questions to models are recorded: they say what it was told.
+    """
+    known = ("env", f"REMIT_MCP_RUN={stream}") if stream else ()
     file = ("--config", str(settings.file)) if settings.file is not None else ()
-    return (sys.executable, "-m", "remit", *file, "--journal", settings.journal.url, "mcp", "serve")
+    return (*known, sys.executable, "-m", "remit", *file, "--journal", settings.journal.url, "mcp", "serve")
 
 
 async def _ended(child: asyncio.subprocess.Process) -> None:

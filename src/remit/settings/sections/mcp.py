@@ -137,6 +137,10 @@ class McpSettings(Section, frozen=True):
         Texts,
         About("Which of these recipes get untrusted text from clients, as from a chat that anyone may write in."),
     ] = ()
+    run: Annotated[
+        str,
+        About("The stream of the recorded program whose agent is the client, as `remit record --governed` says it."),
+    ] = ""
     clients: Annotated[
         Tables,
         About(
