@@ -32,14 +32,12 @@ def test_the_example_is_read(tmp_path: Path) -> None:
         "duty",
         "turns-ann",
         "turns-bob",
-        "turns-carl",
     ]
     assert read_directory(settings).accounts == {
         ("slack", "T0123/U0456"): "okta:00u1",
         ("telegram", "123456789"): "okta:00u1",
         ("slack", "T0123/U0001"): "ann",
         ("slack", "T0123/U0002"): "bob",
-        ("slack", "T0123/U0003"): "carl",
     }
 
 

@@ -85,13 +85,14 @@ async def serving(
     *,
     port: int = 0,
     readers: Sequence[Reader] = (),
+    beside: Sequence[Mount] = (),
 ) -> AsyncIterator[Browser]:
     """Serve the pages and the API of a Remit that is open."""
     clock = clock or SystemClock()
     guard, places, stop = Guard.of("127.0.0.1", (), tokens, clock), Places(64), asyncio.Event()
     entry = Entry(guard, clock)
     api = Api(remit.service, ROUTES, places, readers=readers)
-    mounts = [Mount(path, api, None) for path in api.paths]
+    mounts = [*(Mount(path, api, None) for path in api.paths), *beside]
     mounts.append(Mount("/", Pages(remit.service, PAGES, entry, places, clock, readers), None, entry.admit))
     with listen("127.0.0.1", port) as listening:
         running = asyncio.create_task(serve(Router(guard, mounts), listening, stop))

@@ -58,7 +58,7 @@ def test_where_a_target_is_says_no_secret(tmp_path: Path) -> None:
 
 
 WRONG = [
-    ({"name": "a"}, "none of url, email, command, slack and telegram is given"),
+    ({"name": "a"}, "none of url, email, command, slack, telegram and push is given"),
     (HOOK | {"command": ["x"]}, "url and command are given"),
     ({**HOOK, "name": "A b"}, "name must be"),
     ({"url": "https://x.example"}, "name"),

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from typing import Any
 
 import pytest
 
 from remit import Remit
+from remit.capability import Look
 from remit.clock import SECOND
 from remit.codes import Code
 from remit.parts.notify.channels import post
+from remit.parts.notify.notifications import Follower
 from remit.parts.notify.sender import sample
+from remit.parts.notify.wiring import check_targets
 from remit.settings import load
 from tests.parts.notify.telegram_bot import CHAT, TOKEN, Telegram, telegram_api
 from tests.parts.notify.telling import telling, until_closed
@@ -238,3 +242,26 @@ async def test_a_worker_asks_once_for_each_bot_and_the_job_goes_on(monkeypatch: 
             telegram.press(telegram.buttons(number)["Approve"], 1, number, telegram.chat(number))
             assert (await remit.ended(job.id)).state == "completed"
             assert telegram.most_polls == 1
+
+
+async def test_polling_that_fails_is_recorded_once_and_named_until_it_works_again() -> None:
+    async with chat() as at:
+        await at.teller.round()
+        at.telegram.refusal = {"error_code": 409, "description": "Conflict: webhook is active"}
+        changes: asyncio.Queue[str] = asyncio.Queue()
+        polling = asyncio.create_task(at.presses.run(changes.put, ""))
+        try:
+            assert await changes.get() == "Telegram says: Conflict: webhook is active"
+        finally:
+            polling.cancel()
+            await asyncio.wait([polling])
+        assert changes.empty()
+        for reason, verdict in (("Telegram says: Conflict", "fail"), ("", "ok")):
+            (lease,) = await at.teller.journal.claim(at.teller.terms())
+            follower = at.teller.work.take(lease, "")
+            assert isinstance(follower, Follower)
+            await follower.polled(reason)
+            await follower.give_up()
+            (check,) = await check_targets(Look(at.remit.settings, lambda: nullcontext(at.remit)))
+            assert check.verdict == verdict
+            assert not reason or check.detail == f"oncall does not say what is pressed: {reason}"

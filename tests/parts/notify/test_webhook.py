@@ -124,3 +124,27 @@ async def test_a_server_that_is_away_is_a_failure(hook: Hook) -> None:
 async def test_a_variable_that_is_not_set_is_named(hook: Hook) -> None:
     answer = await send(to(hook, secret="${NOT_THERE}"))
     assert answer.words == "notify oncall needs the environment variable NOT_THERE, which is not set"
+
+
+async def test_teams_gets_a_card_with_a_link_and_nothing_that_is_markup(hook: Hook) -> None:
+    message = msgspec.structs.replace(MESSAGE, arguments="[approve](https://evil.example)")
+    await Sender({}, ".", ManualClock()).send(to(hook, format="teams"), message)
+    (posted,) = hook.posted
+    (attachment,) = posted.json["attachments"]
+    card = attachment["content"]
+    assert {block["type"] for block in card["body"]} == {"RichTextBlock"}, "its texts are shown as they are"
+    texts = [run["text"] for block in card["body"] for run in block["inlines"]]
+    assert texts == ["x <waits> & more", "Arguments: [approve](https://evil.example)"]
+    assert card["actions"] == [{"type": "Action.OpenUrl", "title": "Open in Remit", "url": "https://r.example/inbox/c"}]
+
+
+async def test_ntfy_gets_a_notice_of_its_topic_that_opens_the_console(hook: Hook) -> None:
+    await send(to(hook, format="ntfy"))
+    (posted,) = hook.posted
+    assert posted.path == "/"
+    assert posted.json == {
+        "topic": "hook",
+        "title": "x <waits> & more",
+        "message": "x <waits> & more",
+        "click": "https://r.example/inbox/c",
+    }

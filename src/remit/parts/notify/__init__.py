@@ -33,9 +33,13 @@ CAPABILITIES: Final = (
                 "remit.parts.notify.notifications:Notifications",
                 "remit.parts.notify.wiring:open_notifications",
             ),
+            Noun("devices", "remit.parts.notify.push:Devices", "remit.parts.notify.wiring:open_devices"),
         ),
         kinds={
             "notify_target_added": "remit.parts.notify.kinds:TargetAdded",
+            "notify_polling_changed": "remit.parts.notify.kinds:PollingChanged",
+            "push_subscribed": "remit.parts.notify.kinds:PushSubscribed",
+            "push_ended": "remit.parts.notify.kinds:PushEnded",
             "notification_queued": "remit.parts.notify.kinds:NotificationQueued",
             "notification_sent": "remit.parts.notify.kinds:NotificationSent",
             "notification_failed": "remit.parts.notify.kinds:NotificationFailed",
@@ -44,6 +48,7 @@ CAPABILITIES: Final = (
             "notify_update_queued": "remit.parts.notify.kinds:UpdateQueued",
             "notify_answer_settled": "remit.parts.notify.kinds:AnswerSettled",
         },
+        pages="remit.parts.notify.pages:PAGES",
         serves="remit.parts.notify.wiring:open_mounts",
         works="remit.parts.notify.wiring:work_on_notifications",
         commands=(

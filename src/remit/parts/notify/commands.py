@@ -62,6 +62,8 @@ def _print(state: State, views: list[TargetView]) -> None:
         when = f"{', '.join(view.on)}{f', after {view.after}' if view.after else ''}"
         counts = f"{view.sent} sent, {view.waiting} waiting ({view.failing} failing), {view.failed} failed"
         out.line(f"  {out.style(f'{when}; {counts}', 'dim')}")
+        if view.deaf:
+            out.line(one_line(f"  what people press is not known: {view.deaf}"))
         columns = (
             Column("QUEUED", style="dim"),
             "EVENT",

@@ -104,6 +104,38 @@ class UpdateQueued(Payload, frozen=True, kw_only=True):
     confirmation: str
 
 
+class PollingChanged(Payload, frozen=True, kw_only=True):
+    """Ours, in the stream of a target: what people press there is not learnt any more, or again."""
+
+    KIND: ClassVar[str] = "notify_polling_changed"
+    reason: str = ""
+    """The reason why it is not; empty: it is again."""
+
+
+class PushSubscribed(Payload, frozen=True, kw_only=True):
+    """Ours, first in the stream of a device: its browser takes notices for a person."""
+
+    KIND: ClassVar[str] = "push_subscribed"
+    principal: str
+    endpoint: str
+    """The place where its push service takes them."""
+    p256dh: str
+    """The browser's public key, as browsers write it."""
+    auth: str
+    """The secret by which it knows what is for it: it opens nothing without the browser's own key."""
+    key: str
+    """The public key of this server that it was asked with."""
+    device: str = ""
+    """The browser, as it names itself."""
+
+
+class PushEnded(Payload, frozen=True, kw_only=True):
+    """Ours: a device takes notices no more."""
+
+    KIND: ClassVar[str] = "push_ended"
+    reason: str
+
+
 class NotificationDropped(Payload, frozen=True, kw_only=True):
     """Ours: there is nothing left to tell, for instance because someone answered."""
 

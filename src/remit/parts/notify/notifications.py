@@ -31,6 +31,7 @@ from remit.parts.notify.kinds import (
     NotificationFailed,
     NotificationQueued,
     NotificationSent,
+    PollingChanged,
     TargetAdded,
     UpdateQueued,
 )
@@ -75,6 +76,12 @@ async def add_target(journal: Journal, target: str) -> None:
             await journal.create(stream_of(target), KIND, TargetAdded(target=target), patch=patch)
 
 
+def polling_failure(events: Sequence[Event]) -> str:
+    """Return why what people press in a target is not learnt; empty: it is."""
+    changes = [decode(event.kind, event.data) for event in events if event.kind == PollingChanged.KIND]
+    return changes[-1].reason if changes and isinstance(changes[-1], PollingChanged) else ""
+
+
 class Follower(ShortPass):
     """A pass over the stream of a target; it lasts until the process stops."""
 
@@ -89,7 +96,7 @@ class Follower(ShortPass):
 
     async def run(self) -> Ended:
         """Follow until halted; a lost lease cancels this."""
-        listening = [self._presses.run()] if self._presses is not None else []
+        listening = [self._presses.run(self.polled, await self._failure())] if self._presses is not None else []
         await first(self._follow(), self._halted.wait(), *listening)
         await self.give_up()
         return Ended(how="parked")
@@ -102,6 +109,13 @@ class Follower(ShortPass):
         """Let another process follow at once."""
         with suppress(AppendConflictError):
             await super().give_up()
+
+    async def polled(self, reason: str) -> None:
+        """Record that what people press is not learnt any more, or again."""
+        await self.journal.append(self.lease.writer, PollingChanged(reason=reason), synced=False)
+
+    async def _failure(self) -> str:
+        return polling_failure(await self.journal.read(self.head.stream))
 
     async def _follow(self) -> None:
         mark, more = 0, False
@@ -248,6 +262,8 @@ class TargetView(msgspec.Struct, frozen=True, kw_only=True):
     """Those of the waiting that failed at least once."""
     failed: int
     """Those that were given up."""
+    deaf: str
+    """The reason why what people press is not learnt; empty: it is, or there is nothing to press."""
     last: tuple[NotificationRow, ...]
     """The newest, newest first."""
 
@@ -313,6 +329,7 @@ class Notifications:
             waiting=states.count("waiting"),
             failing=sum(not head.closed and head.seq > 1 for head in heads),
             failed=states.count("failed"),
+            deaf=polling_failure(await self._journal.read(stream_of(target.name)) if target.telegram else ()),
             last=tuple([await self._row(head) for head in heads[:limit]]),
         )
 

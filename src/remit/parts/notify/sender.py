@@ -146,6 +146,26 @@ def slack_text(message: Message) -> bytes:
     return msgspec.json.encode({"text": "\n".join(filter(None, parts))})
 
 
+def teams_card(message: Message) -> bytes:
+    """The body for a workflow of Teams: a card whose texts are no markup, and a button that opens the console."""
+    texts = [(message.title, "Bolder"), *((fact, "Default") for fact in message.lines())]
+    blocks = [
+        {"type": "RichTextBlock", "inlines": [{"type": "TextRun", "text": text, "weight": weight}]}
+        for text, weight in texts
+    ]
+    link = [{"type": "Action.OpenUrl", "title": "Open in Remit", "url": message.url}] if message.url else []
+    card = {"type": "AdaptiveCard", "version": "1.4", "body": blocks, "actions": link}
+    attachment = {"contentType": "application/vnd.microsoft.card.adaptive", "content": card}
+    return msgspec.json.encode({"type": "message", "attachments": [attachment]})
+
+
+def ntfy_post(message: Message, topic: str) -> bytes:
+    """The body for a server of ntfy, which opens the console where its notice is touched."""
+    link = {"click": message.url} if message.url else {}
+    body = {"topic": topic, "title": message.title, "message": "\n".join(message.lines()) or message.title, **link}
+    return msgspec.json.encode(body)
+
+
 def title_of(occasion: Occasion) -> str:
     """The event in one line."""
     what = f"{occasion.tool} ({occasion.level})" if occasion.level else occasion.tool or "A question"
@@ -229,7 +249,7 @@ class Sender:
         if target.email:
             moment = dt.datetime.fromtimestamp(now // SECOND, dt.UTC)
             return await mail(target, message, self._environ, moment, self._threads)
-        if target.answerable and self._post is not None:
+        if (target.answerable or target.push) and self._post is not None:
             return await self._post(target, message, self._environ)
         return await run(target, message, self._environ, self._folder)
 
@@ -326,7 +346,15 @@ async def post(target: Target, message: Message, environ: Mapping[str, str], now
     problem = url_problem(url)
     if problem is not None:
         raise SettingsError(f"{who}: {problem[0]}", remedy=problem[1])
-    body = message.encoded if target.format == "json" else slack_text(message)
+    parts = urlsplit(url)
+    path, body = parts.path or "/", message.encoded
+    if target.format == "slack":
+        body = slack_text(message)
+    elif target.format == "teams":
+        body = teams_card(message)
+    elif target.format == "ntfy":
+        path, _, topic = path.rpartition("/")
+        path, body = f"{path}/", ntfy_post(message, topic)
     headers = {
         "Content-Type": "application/json",
         "User-Agent": f"remit/{__version__}",
@@ -335,14 +363,13 @@ async def post(target: Target, message: Message, environ: Mapping[str, str], now
     }
     if target.secret:
         headers |= signature(expand(target.secret, environ, who), message.id, now // SECOND, body, who)
-    parts = urlsplit(url)
     host = parts.hostname or ""
     connection = (
         http.client.HTTPSConnection(host, parts.port, timeout=SILENCE_S, context=ssl.create_default_context())
         if parts.scheme == "https"
         else http.client.HTTPConnection(host, parts.port, timeout=SILENCE_S)
     )
-    place = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    place = path + (f"?{parts.query}" if parts.query else "")
     return await _asked(connection, place, body, headers, now, threads)
 
 

@@ -27,6 +27,7 @@ _FIELDS: Final[Mapping[str, Callable[[Any], Any]]] = {
             "from",
             "slack",
             "telegram",
+            "push",
         ),
         plain,
     ),
@@ -61,6 +62,8 @@ def _claims(value: Tables) -> Iterator[str]:
 def _place(table: Mapping[str, Any]) -> str:
     if "slack" in table:
         return f"Slack's channel {table['slack']}"
+    if "push" in table:
+        return "their own devices"
     return f"Telegram's chat {table['telegram']}" if "telegram" in table else address(str(table.get("url")))
 
 

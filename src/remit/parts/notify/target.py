@@ -35,12 +35,13 @@ _WAYS: Final[Mapping[str, tuple[str, ...]]] = {
     "command": ("env",),
     "slack": ("token", "secret", "api"),
     "telegram": ("token", "api"),
+    "push": ("secret", "api"),
 }
 """The key that chooses each way, and those that belong to it alone."""
 
 
 class Target(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename={"sender": "from"}):
-    """One `[[notify]]` table; exactly one of `url`, `email`, `command`, `slack` and `telegram` is given."""
+    """One `[[notify]]` table; exactly one of `url`, `email`, `command`, `slack`, `telegram` and `push` is given."""
 
     name: str
     """Lower-case letters, digits, `_` and `-`: stands in the record and in commands."""
@@ -68,8 +69,8 @@ class Target(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Whether the message shows arguments, the question's text and reasons; otherwise it only says what to look at."""
     url: str = ""
     """Where to POST the message; `${NAME}` takes it, or a part of it, from the environment."""
-    format: Literal["json", "slack"] = "json"
-    """The form of the post: the whole message, or a text for Slack and what understands its webhooks."""
+    format: Literal["json", "slack", "teams", "ntfy"] = "json"
+    """The form of the post: the whole message, or a text with a link for what is named."""
     secret: str = ""
     """The key of the signature; `${NAME}` as in `url`. Empty: the message is not signed."""
     headers: dict[str, str] = {}
@@ -92,6 +93,8 @@ class Target(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """The URL of the channel's methods; empty: Slack's or Telegram's own."""
     telegram: str = ""
     """The number of a chat in which a Telegram bot posts, with buttons to answer."""
+    push: str = ""
+    """`person`: the devices of each person of `ask`, by Web Push; `secret` is what the server's key follows from."""
     command: tuple[str, ...] = ()
     """A program and its arguments; it gets the message as JSON on stdin."""
     env: dict[str, str] = {}
@@ -185,19 +188,18 @@ def _turns(target: Target, _table: Mapping[str, Any]) -> _Problem:
         return "person is no key", "List people under ask."
     if target.ask and target.after:
         return "after does not go with ask", 'Write it there: ask = ["ann", "bob after 15m"].'
-    places = target.email or (target.slack, target.telegram)
+    places = target.email or (target.slack, target.telegram, target.push)
     if bool(target.ask) != (PERSON in places):
-        return f'ask goes with slack, telegram or email = "{PERSON}"', "Each person of ask is told in their own place."
+        remedy = "Each person of ask is told in their own place."
+        return f'ask goes with slack, telegram, push or email = "{PERSON}"', remedy
     return None
 
 
 def _ways(target: Target, table: Mapping[str, Any]) -> _Problem:
     ways = [way for way in _WAYS if getattr(target, way)]
     if len(ways) != 1:
-        ways_text = (
-            f"{' and '.join(ways)} are given" if ways else "none of url, email, command, slack and telegram is given"
-        )
-        return ways_text, "Give one; a second way is a second target."
+        none = "none of url, email, command, slack, telegram and push is given"
+        return f"{' and '.join(ways)} are given" if ways else none, "Give one; a second way is a second target."
     own = _WAYS[ways[0]]
     others = [key for way, keys in _WAYS.items() if way != ways[0] for key in (way, *keys)]
     foreign = [key for key in others if key in table and key not in own]
@@ -257,6 +259,14 @@ def _slack(target: Target, _table: Mapping[str, Any]) -> _Problem:
     return url_problem(target.api) if target.api else None
 
 
+def _push(target: Target, _table: Mapping[str, Any]) -> _Problem:
+    if not target.push:
+        return None
+    if target.push != PERSON or not target.secret:
+        return f'push must be "{PERSON}", with a secret', "Add a secret, as ${NAME}."
+    return url_problem(target.api) if target.api else None
+
+
 def _telegram(target: Target, _table: Mapping[str, Any]) -> _Problem:
     if not target.telegram:
         return None
@@ -267,7 +277,7 @@ def _telegram(target: Target, _table: Mapping[str, Any]) -> _Problem:
     return url_problem(target.api) if target.api else None
 
 
-_CHECKS: Final = (_misnamed, _turns, _ways, _conditions, _quiet, _webhook, _mail, _program, _slack, _telegram)
+_CHECKS: Final = (_misnamed, _turns, _ways, _conditions, _quiet, _webhook, _mail, _program, _slack, _telegram, _push)
 
 
 class MailServer(msgspec.Struct, frozen=True, kw_only=True):

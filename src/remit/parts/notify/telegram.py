@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -153,18 +153,23 @@ class Presses:
         self._api = TelegramApi(targets[0], environ)
         self._next = 0
 
-    async def run(self) -> None:
-        """Ask until cancelled; each failure is logged once. Raises JournalError."""
-        failure = ""
+    async def run(self, changed: Callable[[str], Awaitable[None]], failure: str) -> None:
+        """Ask until cancelled; `changed` is told why that fails, once, and with nothing that it works again.
+
+        `failure` is what it was told last. Raises JournalError.
+        """
         while True:
+            words = ""
             try:
                 await self.take()
-                failure = ""
             except (OSError, ValueError, SettingsError) as error:  # a timeout is an OSError
                 words = line(str(error)) or type(error).__name__
                 if words != failure:
                     _log.warning("%s: what people press is not known: %s", self._targets[0].name, words)
-                failure = words
+            if bool(words) != bool(failure):
+                await changed(words)
+            failure = words
+            if words:
                 await self._journal.clock.sleep(_PAUSE_S)
 
     async def take(self) -> None:

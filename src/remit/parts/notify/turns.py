@@ -88,6 +88,8 @@ def addressed(target: Target, directory: Directory, now: int) -> Address:
 
 
 def place_of(directory: Directory, person: str, way: str) -> str:
-    """Return where a person is told by a way; empty: nowhere."""
+    """Return where a person is told by a way; empty: nowhere. Who has no device yet may add one at any time."""
+    if way == "push":
+        return person
     account = directory.places.get((person, way), "")
     return account.rpartition("/")[2] if way == "slack" else account

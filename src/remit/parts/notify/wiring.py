@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from remit.capability import Check, Look, Upkeep
-from remit.errors import JournalError, RemitError
-from remit.parts.notify.notifications import Notifications, add_target
+from remit.errors import JournalError, RemitError, SettingsError
+from remit.parts.notify.notifications import Notifications, TargetView, add_target
 from remit.parts.notify.people import read_directory
 from remit.parts.notify.sender import AT_ONCE, Sender
 from remit.parts.notify.turns import read_targets
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from remit.http.guard import Guard
     from remit.http.router import Mount
     from remit.parts.notify.channels import Channels
+    from remit.parts.notify.push import Devices
     from remit.parts.notify.sender import Answer, Message
     from remit.parts.notify.target import Target
     from remit.service.noun_means import NounOpening
@@ -84,17 +85,20 @@ def _channels(runtime: Runtime) -> Channels:
 
 def open_mounts(remit: Remit, _guard: Guard) -> list[Mount]:
     """Return what `remit serve` answers at for channels. Raises SettingsError."""
-    targets = [target for target in read_targets(remit.settings) if target.slack]
-    if not targets:
+    every = read_targets(remit.settings)
+    targets = [target for target in every if target.slack]
+    if not targets and not any(target.push for target in every):
         return []
     from remit.http.router import Mount  # noqa: PLC0415 - only a server needs it
     from remit.pages.entry import NOBODY  # noqa: PLC0415 - only a server needs it
+    from remit.parts.notify.scripts import SCRIPTS, Scripts  # noqa: PLC0415 - only a server needs it
     from remit.parts.notify.slack import PATH, SlackPart  # noqa: PLC0415 - only a server needs it
 
     async def stranger(_headers: Mapping[str, str]) -> Access:
         return NOBODY
 
-    return [Mount(PATH, SlackPart(remit.runtime.journal, targets, os.environ), None, stranger)]
+    slack = Mount(PATH, SlackPart(remit.runtime.journal, targets, os.environ), None, stranger)
+    return [slack, Mount(SCRIPTS, Scripts(), None, stranger)]
 
 
 def open_stand_ins(parts: Parts) -> FindStandIns | None:
@@ -125,27 +129,40 @@ async def check_targets(look: Look) -> list[Check]:
         return []
     except RemitError as error:
         return [Check.failed("notify", error)]
-    return [
-        Check(
-            "notify",
-            "fail",
-            f"{view.target} does not take messages: {view.fails}",
-            f"Correct it, and try it: remit notify test {view.target}",
-        )
-        if view.fails
-        else Check("notify", "ok", f"{view.target}: {view.where}")
-        for view in views
-    ]
+    return [_check(view) for view in views]
+
+
+def _check(view: TargetView) -> Check:
+    if not (view.fails or view.deaf):
+        return Check("notify", "ok", f"{view.target}: {view.where}")
+    finding = f"does not take messages: {view.fails}" if view.fails else f"does not say what is pressed: {view.deaf}"
+    remedy = f"Correct it, and try it: remit notify test {view.target}"
+    return Check("notify", "fail", f"{view.target} {finding}", remedy)
 
 
 def _sender(parts: Parts) -> Sender:
-    return Sender(os.environ, str(parts.settings.folder), parts.journal.clock, _post)
+    async def post(target: Target, message: Message, environ: Mapping[str, str]) -> Answer:
+        if target.push:
+            return await _devices(parts).send(target, message)
+        from remit.parts.notify.channels import post  # noqa: PLC0415 - few targets can be answered
+
+        return await post(target, message, environ)
+
+    return Sender(os.environ, str(parts.settings.folder), parts.journal.clock, post)
 
 
-async def _post(target: Target, message: Message, environ: Mapping[str, str]) -> Answer:
-    from remit.parts.notify.channels import post  # noqa: PLC0415 - few targets can be answered
+def open_devices(opening: NounOpening) -> Devices:
+    """Return the devices of people. Raises SettingsError."""
+    return _devices(opening.parts)
 
-    return await post(target, message, environ)
+
+def _devices(parts: Parts) -> Devices:
+    try:
+        from remit.parts.notify.push import Devices  # noqa: PLC0415 - needs an extra
+    except ModuleNotFoundError as error:
+        reason = f"push of [[notify]] needs {error.name}, which is not installed"
+        raise SettingsError(reason, remedy="Install it: pip install 'remit[jwt]'") from error
+    return Devices(parts.journal, read_targets(parts.settings), os.environ)
 
 
 def _console(parts: Parts) -> str:

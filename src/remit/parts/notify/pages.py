@@ -1,0 +1,96 @@
+"""The page of the devices on which a person is told, by Web Push, what waits."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Final, NamedTuple
+
+import msgspec
+
+from remit.pages.page import Page, PageRequest, See, View
+from remit.parts.notify.kinds import PushSubscribed
+from remit.redact import line
+
+
+class Row(NamedTuple):
+    """A device that takes notices."""
+
+    stream: str
+    device: str
+    since: int
+
+
+class DevicesPage(View, frozen=True, kw_only=True):
+    """Page of the reader's own devices."""
+
+    template: ClassVar[str] = "devices.html"
+    rows: tuple[Row, ...]
+    key: str
+    """The public key that a browser asks with; empty: no target tells devices."""
+    who: str
+    """The reader; empty: the server knows no people."""
+
+
+class DeviceForm(msgspec.Struct, frozen=True, kw_only=True):
+    """A browser that takes notices."""
+
+    endpoint: str
+    p256dh: str
+    auth: str
+    device: str = ""
+
+    def __repr__(self) -> str:
+        """Leave out what is the browser's."""
+        return "DeviceForm(…)"
+
+
+class EndForm(msgspec.Struct, frozen=True, kw_only=True):
+    """A device that is to take notices no more."""
+
+    stream: str
+
+
+async def devices(request: PageRequest) -> DevicesPage:
+    """Show them."""
+    noun = request.service.devices
+    own = await noun.of(request.principal) if request.principal else []
+    rows = tuple(Row(device.head.stream, device.asked.device, device.head.created_at) for device in own)
+    return DevicesPage(title="Devices", rows=rows, key=noun.key, who=request.principal)
+
+
+async def subscribe(request: PageRequest) -> See:
+    """Let this browser take notices. Raises UsageError."""
+    noun, form = request.service.devices, request.form
+    asked = PushSubscribed(
+        principal=request.principal,
+        endpoint=form.endpoint,
+        p256dh=form.p256dh,
+        auth=form.auth,
+        key=noun.key,
+        device=line(form.device, 100),
+    )
+    await noun.add(asked)
+    return See("/devices")
+
+
+async def end(request: PageRequest) -> See:
+    """Let one of the reader's devices take notices no more."""
+    noun = request.service.devices
+    for device in await noun.of(request.principal):
+        if device.head.stream == request.form.stream:
+            await noun.end(device, "its person took it out")
+    return See("/devices")
+
+
+PAGES: Final = (
+    Page(
+        path="/devices",
+        scope="read",
+        handler=devices,
+        name="Devices",
+        key="v",
+        under="What runs where?",
+        about="phones and browsers that are told what waits",
+    ),
+    Page(path="/devices/add", scope="read", handler=subscribe, form=DeviceForm),
+    Page(path="/devices/end", scope="read", handler=end, form=EndForm),
+)

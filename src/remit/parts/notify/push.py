@@ -1,0 +1,203 @@
+"""Web Push: notices on the devices of people, each encrypted for its browser.
+
+    the page /devices ──a browser's endpoint and keys──> push/DIGEST of the endpoint ──> a message for each device
+
+The key by which this server proves itself to push services follows from a secret of the environment, so that every
+process of one journal has the same. A message is sealed for the browser that asked for it (RFC 8291, in the form of
+RFC 8188, aes128gcm), and proves who sends it (RFC 8292). Only services that are known, or that `api` of a target names,
+are sent anything: an endpoint is what a browser says.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final, NamedTuple
+from urllib.parse import urlsplit
+
+import aiohttp
+import jwt
+import msgspec
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+from remit.clock import SECOND
+from remit.codes import Code
+from remit.errors import AppendConflictError, UsageError
+from remit.journal.event import HeadPatch, HeadQuery
+from remit.journal.kinds import decode
+from remit.journal.scan import every_head
+from remit.parts.notify.kinds import PushEnded, PushSubscribed
+from remit.parts.notify.sender import SILENCE_S, Answer
+from remit.randomness import salt
+from remit.redact import line
+from remit.settings.expansion import expand
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from remit.journal.event import Head
+    from remit.journal.journal import Journal
+    from remit.parts.notify.sender import Message
+    from remit.parts.notify.target import Target
+
+KIND: Final = "push_subscription"
+_WHO: Final = "principal"
+_SERVICES: Final = (
+    "https://fcm.googleapis.com/",
+    "https://updates.push.services.mozilla.com/",
+    "https://web.push.apple.com/",
+)
+_CURVE: Final = ec.SECP256R1()
+_ORDER: Final = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551
+_RECORD: Final = 4_096
+_DAY_S: Final = 86_400
+_HOURS_S: Final = 12 * 3_600
+_GONE: Final = (404, 410)
+_OK: Final = 300
+_SHORTEST: Final = 16
+_BODY: Final = 2_000
+
+
+def server_key(secret: str) -> ec.EllipticCurvePrivateKey:
+    """The key that follows from a secret."""
+    digits = HKDF(SHA256(), 48, None, b"remit web push").derive(secret.encode())
+    return ec.derive_private_key(int.from_bytes(digits, "big") % (_ORDER - 1) + 1, _CURVE)
+
+
+def public_of(key: ec.EllipticCurvePrivateKey) -> bytes:
+    """Its public key, as a point."""
+    return key.public_key().public_bytes(Encoding.X962, PublicFormat.UncompressedPoint)
+
+
+def key_of(target: Target, environ: Mapping[str, str]) -> ec.EllipticCurvePrivateKey:
+    """The key of a target. Raises SettingsError or UsageError."""
+    secret = expand(target.secret, environ, f"notify {target.name}")
+    if len(secret) < _SHORTEST:
+        remedy = "Make one: python -c 'import secrets; print(secrets.token_urlsafe(32))'"
+        raise UsageError(f"notify {target.name}: its secret is shorter than 16 characters", remedy=remedy)
+    return server_key(secret)
+
+
+def sealed(data: bytes, browser: bytes, auth: bytes, key: ec.EllipticCurvePrivateKey, salted: bytes) -> bytes:
+    """Seal a message for a browser by its public key and secret; key and salt serve once. Raises ValueError."""
+    shared = key.exchange(ec.ECDH(), ec.EllipticCurvePublicKey.from_encoded_point(_CURVE, browser))
+    public = public_of(key)
+    secret = HKDF(SHA256(), 32, auth, b"WebPush: info\0" + browser + public).derive(shared)
+    content = HKDF(SHA256(), 16, salted, b"Content-Encoding: aes128gcm\0").derive(secret)
+    nonce = HKDF(SHA256(), 12, salted, b"Content-Encoding: nonce\0").derive(secret)
+    head = salted + _RECORD.to_bytes(4, "big") + bytes([len(public)]) + public
+    return head + AESGCM(content).encrypt(nonce, data + b"\2", None)
+
+
+def proof(endpoint: str, key: ec.EllipticCurvePrivateKey, about: str, now_s: int) -> str:
+    """The header by which a server proves who sends; `about` leads to who runs it."""
+    parts = urlsplit(endpoint)
+    claims = {"aud": f"{parts.scheme}://{parts.netloc}", "exp": now_s + _HOURS_S, "sub": about}
+    return f"vapid t={jwt.encode(claims, key, algorithm='ES256')}, k={text_of(public_of(key))}"
+
+
+def text_of(data: bytes) -> str:
+    """Bytes as browsers write keys."""
+    return base64.urlsafe_b64encode(data).decode().rstrip("=")
+
+
+def bytes_of(text: str) -> bytes:
+    """The same read. Raises ValueError."""
+    return base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
+
+
+class Device(NamedTuple):
+    """A browser that takes notices, and its stream."""
+
+    head: Head
+    asked: PushSubscribed
+
+
+class Devices:
+    """The devices of people, over one journal."""
+
+    def __init__(self, journal: Journal, targets: Sequence[Target], environ: Mapping[str, str]) -> None:
+        self._journal = journal
+        self._targets = [target for target in targets if target.push]
+        self._environ = environ
+
+    @property
+    def key(self) -> str:
+        """Return the public key that browsers ask for; empty: no target tells devices. Raises as `key_of` does."""
+        return text_of(public_of(key_of(self._targets[0], self._environ))) if self._targets else ""
+
+    async def of(self, principal: str) -> list[Device]:
+        """The devices of a person that take notices."""
+        query = HeadQuery(kind=KIND, states=("open",), labels={_WHO: principal})
+        heads = [head async for head in every_head(self._journal, query)]
+        events = [(head, (await self._journal.read(head.stream))[0]) for head in heads]
+        asked = [(head, decode(event.kind, event.data)) for head, event in events]
+        return [Device(head, payload) for head, payload in asked if isinstance(payload, PushSubscribed)]
+
+    async def add(self, asked: PushSubscribed) -> None:
+        """Let a device take notices. Raises UsageError for what no browser says."""
+        apis = (*_SERVICES, *(f"{target.api.rstrip('/')}/" for target in self._targets if target.api))
+        try:
+            ec.EllipticCurvePublicKey.from_encoded_point(_CURVE, bytes_of(asked.p256dh))
+            known = asked.endpoint.startswith(apis) and len(bytes_of(asked.auth)) == _SHORTEST
+        except ValueError:
+            known = False
+        if not known:
+            remedy = "Ask for it on a device of Chrome, Firefox or Safari, or name its service in api."
+            raise UsageError("this browser's push service is not known here", code=Code.INVALID_INPUT, remedy=remedy)
+        stream = f"push/{hashlib.sha256(f'{asked.principal} {asked.endpoint} {asked.key}'.encode()).hexdigest()[:32]}"
+        patch = HeadPatch(state="open", labels={_WHO: asked.principal}, title=asked.device)
+        head = await self._journal.head(stream)
+        if head is None or head.closed:
+            writer = self._journal.writer(stream if head is None else f"{stream}/{head.seq}", KIND)
+            with suppress(AppendConflictError):  # it is there
+                await self._journal.append(writer, asked, synced=True, patch=patch)
+
+    async def end(self, device: Device, reason: str) -> None:
+        """Let a device take notices no more."""
+        writer = self._journal.writer(device.head.stream, KIND, device.head)
+        with suppress(AppendConflictError):
+            patch = HeadPatch(state="ended", closed=True)
+            await self._journal.append(writer, PushEnded(reason=reason), synced=True, patch=patch)
+
+    async def send(self, target: Target, message: Message) -> Answer:
+        """Send a message to every device of a target's person: one attempt. Raises SettingsError or UsageError."""
+        key = key_of(target, self._environ)
+        devices = [device for device in await self.of(target.push) if device.asked.key == text_of(public_of(key))]
+        if not devices:
+            return Answer(ok=False, words=f"{target.push} has no device that takes notices: /devices in the console")
+        answers = [await self._sent(device, message, key) for device in devices]
+        return next((answer for answer in answers if answer.ok), answers[0])
+
+    async def _sent(self, device: Device, message: Message, key: ec.EllipticCurvePrivateKey) -> Answer:
+        asked, now_s = device.asked, self._journal.clock.now() // SECOND
+        body = "\n".join(message.lines()).encode()[:_BODY].decode(errors="ignore")
+        path = urlsplit(message.url).path or "/inbox"
+        notice = {"id": message.id, "title": message.title, "body": body, "path": path}
+        once = ec.generate_private_key(_CURVE)
+        data = sealed(msgspec.json.encode(notice), bytes_of(asked.p256dh), bytes_of(asked.auth), once, salt(16))
+        headers = {
+            "authorization": proof(asked.endpoint, key, message.url or "https://localhost", now_s),
+            "content-encoding": "aes128gcm",
+            "content-type": "application/octet-stream",
+            "topic": hashlib.sha256(message.id.encode()).hexdigest()[:32],
+            "ttl": str(_DAY_S),
+            "urgency": "high",
+        }
+        timeout = aiohttp.ClientTimeout(total=SILENCE_S)
+        try:
+            async with (
+                aiohttp.ClientSession(timeout=timeout, cookie_jar=aiohttp.DummyCookieJar()) as client,
+                client.post(asked.endpoint, data=data, headers=headers, allow_redirects=False) as answer,
+            ):
+                status = answer.status
+        except (aiohttp.ClientError, OSError) as error:  # a timeout is an OSError
+            return Answer(ok=False, words=line(type(error).__name__))
+        if status in _GONE:
+            await self.end(device, f"its push service says that it is gone (HTTP {status})")
+        return Answer(ok=status < _OK, words=f"{urlsplit(asked.endpoint).hostname} answers HTTP {status}")

@@ -1,0 +1,41 @@
+"""The scripts of the page of devices: one of the page, and the worker that shows notices, which sees no other page."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from remit.codes import Code
+from remit.http.problem import Problem
+from remit.pages.page import SAFE
+
+if TYPE_CHECKING:
+    from starlette.types import Receive, Send
+
+SCRIPTS: Final = "/channels/push"
+_FOLDER: Final = Path(__file__).parent / "static"
+_NAMES: Final = ("page.js", "worker.js")
+
+
+class Scripts:
+    """Serves them to everyone (remit.http.router.Part)."""
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        yield
+
+    def close_streams(self) -> None:
+        """There are none."""
+
+    async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:  # noqa: ARG002 - the port's
+        name = scope["path"].removeprefix(f"{SCRIPTS}/")
+        if name not in _NAMES or scope["method"] != "GET":
+            raise Problem(Code.PATH_UNKNOWN)
+        data = (_FOLDER / name).read_bytes()
+        own = {"content-type": "text/javascript; charset=utf-8", "cache-control": "no-cache"}
+        headers = {**SAFE, **own, "content-length": str(len(data))}
+        encoded = [(key.encode(), text.encode()) for key, text in headers.items()]
+        await send({"type": "http.response.start", "status": 200, "headers": encoded})
+        await send({"type": "http.response.body", "body": data})
