@@ -11,9 +11,11 @@ from typing import Any
 import pytest
 
 from remit import Remit
+from remit.canonical import sha256
 from remit.capability import Look
 from remit.clock import SECOND
 from remit.codes import Code
+from remit.journal.kinds.people import Via
 from remit.parts.notify.channels import post
 from remit.parts.notify.notifications import Follower
 from remit.parts.notify.sender import sample
@@ -265,3 +267,15 @@ async def test_polling_that_fails_is_recorded_once_and_named_until_it_works_agai
             (check,) = await check_targets(Look(at.remit.settings, lambda: nullcontext(at.remit)))
             assert check.verdict == verdict
             assert not reason or check.detail == f"oncall does not say what is pressed: {reason}"
+
+
+async def test_a_kept_body_that_does_not_fit_the_answer_is_named() -> None:
+    async with chat(ONE) as at:
+        await at.ask()
+        (view,) = await at.remit.service.confirmations.pending()
+        body = json.dumps({"callback_query": {"from": {"id": 7}, "data": at.telegram.buttons()["Approve"]}}).encode()
+        via = Via(channel="telegram", account="1", body=sha256(body))
+        await at.remit.service.confirmations.decide_on_channel(
+            view.confirmation, "approve", digest=view.digest, by="ann", via=via, body=body
+        )
+        assert await problems(at) == [Code.APPROVAL_UNPROVEN]

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from remit.cli.story import asked_lines
 from remit.codes import Code
 from remit.errors import SettingsError, UsageError
 from remit.journal.event import HeadQuery
@@ -65,7 +66,11 @@ async def test_the_delegate_of_who_is_absent_is_told_and_answers_for_them() -> N
         await at.teller.round()
         assert at.slack.said("chat.update")[0] == "bob approved pay.wire for ann."
         assert (await at.remit.ended(job)).state == "completed"
-        assert [(one.by, one.instead_of) for one in (await at.question()).decisions] == [("bob", "ann")]
+        record = await at.question()
+        assert [(one.by, one.instead_of) for one in record.decisions] == [("bob", "ann")]
+        (line,) = [line for line in asked_lines(record) if "approved" in line]
+        assert "by bob for ann, who was absent" in line
+        assert "by slack as T1/U2, which showed" in line
         assert await problems(at) == []
         sent = await sent_by(at)
         assert [(one.person, one.delegate) for one in sent] == [("ann", "bob")]
