@@ -10,6 +10,7 @@ import asyncio
 import re
 import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import aiohttp
@@ -244,14 +245,18 @@ class Answer:
             self._lost(str(error))
 
     def _take(self, events: list[bytes]) -> None:
+        """Read events; who watches is told once what all of them said."""
         if self._reducer is None:
             return
+        said: list[Delta] = []
         try:
             for data in events:
                 if data:
-                    self._reducer.feed(data, self._watch)
+                    self._reducer.feed(data, said.append)
         except ModelFault as fault:
             self.fault = fault
+        for kind, deltas in groupby(said, lambda delta: delta.kind):
+            self._watch(Delta(kind, "".join(delta.text for delta in deltas)))
 
     def _inflated(self, data: bytes) -> bytes:
         try:

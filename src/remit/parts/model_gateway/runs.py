@@ -190,12 +190,14 @@ class Run:
     def _base(self, digests: tuple[str, ...]) -> tuple[str, int, int]:
         """Return the recent request that shares most with a body, and how many segments at either end."""
         best = ("", 0, 0)
-        for step, others in self._recent:
+        for step, others in reversed(self._recent):
             first = _common(digests, others)
             rest = min(len(digests), len(others)) - first
             last = min(rest, _common(digests[::-1], others[::-1]))
             if first + last > best[1] + best[2]:
                 best = (step, first, last)
+            if first == len(digests):
+                break
         return best
 
     def _repeated(self, request: Request, reading: Reading | None) -> str:
@@ -220,9 +222,10 @@ def _unstreamed(path: str) -> str:
 
 
 def _common(one: Sequence[str], other: Sequence[str]) -> int:
-    return next(
-        (at for at, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1]), min(len(one), len(other))
-    )
+    most = min(len(one), len(other))
+    if one[:most] == other[:most]:
+        return most
+    return next(at for at in range(most) if one[at] != other[at])
 
 
 _CONVERSATIONS: Final = ("x-claude-code-session-id", "thread-id", "session-id", "x-session-id")
