@@ -15,6 +15,7 @@ from remit.canonical import sha256
 from remit.codes import Code
 from remit.http.access import Access
 from remit.http.guard import Token, digest_of
+from remit.journal.event import HeadQuery
 from remit.journal.kinds import CommandCommitted, CommandStarted, GateRefused
 from remit.parts.model_gateway.kinds import ModelGatewayAnswered, ModelGatewayAsked
 from remit_testing.models import (
@@ -107,6 +108,38 @@ async def test_a_token_counts_wherever_a_client_puts_it(
         assert "rmt_t" not in str(request)
         [started] = await gateway.events(CommandStarted)
         assert started.principal == "ann"
+
+
+async def test_two_clients_with_one_session_id_are_two_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    tokens = tuple(Token(digest_of(f"rmt_{name}"), Access(name, frozenset({"call"}))) for name in ("ann", "bob"))
+    async with world(speaks(), monkeypatch, tokens=tokens) as gateway:
+        for name in ("ann", "bob", "ann"):
+            headers = {"x-api-key": f"rmt_{name}", "x-claude-code-session-id": "the-same"}
+            assert (await gateway.ask("messages", **headers))[0] == 200
+        heads = await gateway.remit.runtime.journal.heads(HeadQuery(kind="session", limit=10))
+        assert len(heads) == 2
+        questions = await gateway.events(CommandStarted)
+        assert sorted(started.principal for started in questions) == ["ann", "ann", "bob"]
+        bases = [asked.base != "" for asked in await gateway.events(ModelGatewayAsked)]
+        assert sorted(bases) == [False, False, True], "only ann's second question refers to one before"
+
+
+SECRET: Final = "sk-proj-abcdefghijklmnopqrstuvwxyz0123456789ABCD"
+
+
+async def test_a_secret_in_a_prompt_is_shown_to_no_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with world(speaks(), monkeypatch) as gateway:
+        path, body = QUESTIONS["messages"]
+        told = {**body, "messages": [{"role": "user", "content": f"My key is {SECRET}. " * 500}]}
+        async with gateway.http.post(gateway.url + path, json=told) as response:
+            assert response.status == 200
+        assert SECRET in json.dumps(gateway.provider.received[0].body), "the provider gets what was said"
+        journal = gateway.remit.runtime.journal
+        await journal.drained()
+        (head,) = await journal.heads(HeadQuery(kind="session", limit=1))
+        events = await journal.read(head.stream)
+        assert len(events) > 3
+        assert not [event.kind for event in events if SECRET.encode() in event.data]
 
 
 @pytest.mark.parametrize("scopes", [frozenset({"read"}), None])
