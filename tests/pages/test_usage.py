@@ -2,10 +2,12 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from remit import Remit, Run, recipe
+from remit.service.options import Options
 from remit.settings import load
 from tests.pages.conftest import Served, token
 
@@ -44,6 +46,40 @@ async def test_sums_stand_by_what_is_asked_for_with_a_bar_each(served: Served, t
         assert "scripted:s.yaml" in by_model
         assert "<strong>2</strong> requests" in by_model
         assert (await browser.get("/usage?by=odd")).status == 400
+
+
+async def test_sums_stand_by_recipe_and_label_and_day_by_day(served: Served, tmp_path: Path) -> None:
+    async with remit(tmp_path) as opened, served(opened) as browser:
+        for team in ("pay", "shop", "pay"):
+            await (await opened.start(asking(), Options(labels={"team": team})))
+        by_recipe = (await browser.get("/usage?by=recipe")).text
+        assert re.findall(r'<th scope="row" class="about">(\w+)</th>', by_recipe) == ["asking"]
+        by_label = (await browser.get("/usage?by=label&label=team")).text
+        assert re.findall(r'<th scope="row" class="about">(\w+)</th>', by_label) == ["pay", "shop"]
+        assert "Cost by day (UTC)" in by_label
+        assert "Tokens by day (UTC)" in by_label
+
+
+async def test_limits_say_how_full_they_are(served: Served, tmp_path: Path) -> None:
+    async with remit(tmp_path) as opened, served(opened) as browser:
+        assert "A day has no budget" in (await browser.get("/limits")).text
+    (tmp_path / "s.yaml").write_text("[{say: four words are said}]")
+    flags: dict[str, Any] = {
+        "models.default": "scripted:s.yaml",
+        "models.prices": [{"model": "scripted:*", "input": 1, "output": 1_000_000}],
+        "models.day_cents": 5_000_000,
+        "policy.rules": [{"id": "r", "tools": ["bank.*"], "effect": "allow", "limit": {"pot": "refunds"}}],
+        "policy.pots": {"refunds": {"per": "day", "calls": 9}},
+        "journal.url": ":memory:",
+    }
+    settings = load(cwd=tmp_path, file=None, env={}, flags=flags)
+    async with Remit(settings=settings, recipes=[asking]) as opened, served(opened) as browser:
+        assert "No model was asked today" in (await browser.get("/limits")).text
+        await (await opened.start(asking(), Options(principal="ada")))
+        page = (await browser.get("/limits")).text
+        assert "of $50,000.00 today" in page
+        assert re.search(r'<th scope="row">ada</th><td>\$\d', page)
+        assert '<th scope="row">refunds</th>' in page
 
 
 async def test_without_prices_the_bars_show_tokens(served: Served, tmp_path: Path) -> None:

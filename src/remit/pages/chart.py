@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Final
+from typing import Final, Literal
 
 import msgspec
 
 from remit.clock import DAY, SECOND
+from remit.gateway.budget import Spent
 from remit.journal.event import Tally
 
+_NAMED: Final = 4
+"""Names with a colour of their own; all others share one."""
+_OTHERS: Final = "all others"
 HOUR: Final = 3_600 * SECOND
 HOURS: Final = 24
 BOUNDS: Final = (
@@ -104,6 +108,30 @@ def by_day(amounts: list[dict[str, float]], now: int) -> Chart:
     first = now // DAY - len(amounts) + 1
     sorts = tuple(sorted({sort for day in amounts for sort in day}))
     return _chart(amounts, [((first + day) * DAY, "") for day in range(len(amounts))], sorts)
+
+
+def largest(days: list[dict[str, Spent]]) -> tuple[str, ...]:
+    """Return the names that took most, as far as each has a colour of its own; the last stands for all others."""
+    totals: dict[str, Spent] = {}
+    for day in days:
+        for name, spent in day.items():
+            totals.setdefault(name, Spent()).add(spent)
+    ranked = sorted(totals, key=lambda name: (-totals[name].cost, -totals[name].tokens, name))
+    return (*ranked[:_NAMED], _OTHERS) if len(ranked) > _NAMED else tuple(ranked)
+
+
+def over_days(
+    days: list[dict[str, Spent]], names: tuple[str, ...], now: int, measure: Literal["cost", "tokens"]
+) -> Chart | None:
+    """The chart of a measure by day and name; None if there is nothing to show."""
+    amounts: list[dict[str, float]] = []
+    for day in days:
+        sums: dict[str, float] = {}
+        for name, spent in day.items():
+            place = names.index(name) if name in names else _NAMED
+            sums[f"s{place}"] = sums.get(f"s{place}", 0) + (spent.cost if measure == "cost" else spent.tokens)
+        amounts.append(sums)
+    return by_day(amounts, now) if any(sum(sums.values()) for sums in amounts) else None
 
 
 def _chart(counted: list[dict[str, float]], names: list[tuple[int, str]], sorts: tuple[str, ...] = SORTS) -> Chart:

@@ -8,7 +8,7 @@ import msgspec
 
 from remit.errors import PayloadErasedError
 from remit.gateway.budget import Spent
-from remit.pages.chart import Chart, by_day
+from remit.pages.chart import Chart, largest, over_days
 from remit.pages.page import Page, PageRequest, View
 from remit.pages.talk import Said, talk_of
 from remit.record.generations import Generation, GenerationSearch, Spread, spreads
@@ -18,9 +18,6 @@ from remit.service.reach import check_reach
 _ROWS: Final = 50
 _LOOKED_AT: Final = 100
 """Requests that percentiles are made of; the page shows the newest of them."""
-_NAMED: Final = 4
-"""Models with a colour of their own; all others share one."""
-_OTHERS: Final = "all others"
 _NEWEST: Final = 100
 """Messages of a prompt that a page shows; the step's page has all."""
 _PAIR: Final = 2
@@ -117,7 +114,7 @@ async def generations(asked: PageRequest) -> GenerationList:
     page = await asked.service.usage.generations(wanted)
     rows = page.rows[:_ROWS]
     days = await _days(asked, query) if not query.recipe and not query.before else []
-    models = _largest(days)
+    models = largest(days)
     return GenerationList(
         title="Generations",
         query=query,
@@ -129,8 +126,8 @@ async def generations(asked: PageRequest) -> GenerationList:
             ("Recipe", spreads(page.rows, lambda row: row.recipe or "session")),
         ),
         models=models,
-        cost=_chart(days, models, asked.now, "cost"),
-        tokens=_chart(days, models, asked.now, "tokens"),
+        cost=over_days(days, models, asked.now, "cost"),
+        tokens=over_days(days, models, asked.now, "tokens"),
     )
 
 
@@ -144,29 +141,6 @@ async def _days(asked: PageRequest, query: Query) -> list[dict[str, Spent]]:
                 day.setdefault(model, Spent()).add(spent)
         days.append(day)
     return days
-
-
-def _largest(days: list[dict[str, Spent]]) -> tuple[str, ...]:
-    totals: dict[str, Spent] = {}
-    for day in days:
-        for model, spent in day.items():
-            totals.setdefault(model, Spent()).add(spent)
-    names = sorted(totals, key=lambda name: (-totals[name].cost, -totals[name].tokens, name))
-    return (*names[:_NAMED], _OTHERS) if len(names) > _NAMED else tuple(names)
-
-
-def _chart(
-    days: list[dict[str, Spent]], models: tuple[str, ...], now: int, measure: Literal["cost", "tokens"]
-) -> Chart | None:
-    """The chart of a measure by day; None if there is nothing to show."""
-    amounts: list[dict[str, float]] = []
-    for day in days:
-        sums: dict[str, float] = {}
-        for model, spent in day.items():
-            place = models.index(model) if model in models else _NAMED
-            sums[f"s{place}"] = sums.get(f"s{place}", 0) + (spent.cost if measure == "cost" else spent.tokens)
-        amounts.append(sums)
-    return by_day(amounts, now) if any(sum(sums.values()) for sums in amounts) else None
 
 
 async def generation(asked: PageRequest) -> GenerationPage:

@@ -1,4 +1,7 @@
-"""Usage: what models took, by job, principal, model or day."""
+"""Usage: what models took, by job, principal, model, recipe, label or day, and day by day.
+
+Limits: how full the pots of rules and the day's budgets for models are.
+"""
 
 from __future__ import annotations
 
@@ -7,18 +10,25 @@ from typing import ClassVar, Final, Literal
 import msgspec
 
 from remit.clock import DAY
+from remit.gateway.budget import Spent
+from remit.pages.chart import Chart, largest, over_days
 from remit.pages.page import Page, PageRequest, View, dollars, link
-from remit.record.usage import By, priced
+from remit.record.usage import By, priced, summed
+from remit.service.policy import PotView
 
 _SHOWN: Final = 200
 """Rows of a page; the largest ones."""
+_LONGEST: Final = 90
+"""Days that charts go back."""
 _DAYS: Final[dict[str, int]] = {"1": 1, "7": 7, "30": 30, "90": 90}
 
 
 class Query(msgspec.Struct, frozen=True, kw_only=True):
     """Which sums."""
 
-    by: By = "day"
+    by: Literal[By, "recipe", "label"] = "day"
+    label: str = ""
+    """The key of the label."""
     days: Literal["1", "7", "30", "90", "all"] = "7"
     """The days to look back."""
 
@@ -51,6 +61,12 @@ class Usage(View, frozen=True, kw_only=True):
     """The value that the longest bar stands for."""
     lines: tuple[Line, ...]
     found: int
+    names: tuple[str, ...]
+    """The names of the charts' colours, in their order."""
+    costs: Chart | None
+    """Cost by day; None: no price is known, or a day or a job is a row of its own."""
+    amounts: Chart | None
+    """Tokens by day."""
 
 
 async def usage(asked: PageRequest) -> Usage:
@@ -58,7 +74,16 @@ async def usage(asked: PageRequest) -> Usage:
     query: Query = asked.query
     days = _DAYS.get(query.days)
     since = (asked.now // DAY - days + 1) * DAY if days else 0
-    rows = await asked.service.usage.rows(query.by, since=since)
+    sums: list[dict[str, Spent]] = []
+    if query.by not in {"day", "job"}:
+        name = query.label if query.by == "label" else query.by
+        sums = await asked.service.usage.over_time(name, days or _LONGEST, asked.now)
+    match query.by:
+        case "recipe" | "label":
+            rows = summed(sums)
+        case by:
+            rows = await asked.service.usage.rows(by, since=since)
+    names = largest(sums)
     cost = sum(row.cost or 0.0 for row in rows)
     sizes = {row.name: (row.cost or 0.0) if cost else row.tokens for row in rows}
     most = max(sizes.values(), default=0) or 1
@@ -84,6 +109,49 @@ async def usage(asked: PageRequest) -> Usage:
             for row in rows[:_SHOWN]
         ),
         found=len(rows),
+        names=names,
+        costs=over_days(sums, names, asked.now, "cost"),
+        amounts=over_days(sums, names, asked.now, "tokens"),
+    )
+
+
+class Filling(msgspec.Struct, frozen=True, kw_only=True):
+    """The part of its day's budget that someone has used."""
+
+    principal: str
+    words: str
+    taken: float
+    most: float
+
+
+class LimitPage(View, frozen=True, kw_only=True):
+    """What is limited, and how full each limit is."""
+
+    template: ClassVar[str] = "limits.html"
+    pots: tuple[PotView, ...]
+    budgets: tuple[Filling, ...]
+    """The fullest first."""
+    limited: bool
+    """Whether a day has a budget for models."""
+
+
+async def limits(asked: PageRequest) -> LimitPage:
+    """Look how full they are."""
+    budget = asked.service.usage.limits
+    (today,) = await asked.service.usage.over_time("principal", 1, asked.now)
+    budgets = list[Filling]()
+    for principal, spent in today.items():
+        if budget is not None and budget.cost is not None:
+            words = f"{dollars(spent.cost)} of {dollars(budget.cost)} today"
+            budgets.append(Filling(principal=principal, words=words, taken=spent.cost, most=budget.cost))
+        if budget is not None and budget.tokens is not None:
+            words = f"{spent.tokens:,} of {budget.tokens:,} tokens today"
+            budgets.append(Filling(principal=principal, words=words, taken=spent.tokens, most=budget.tokens))
+    return LimitPage(
+        title="Limits",
+        pots=tuple(await asked.service.policy.pots()),
+        budgets=tuple(sorted(budgets, key=lambda filling: -filling.taken / filling.most)[:_SHOWN]),
+        limited=budget is not None and (budget.cost is not None or budget.tokens is not None),
     )
 
 
@@ -104,8 +172,18 @@ PAGES: Final = (
         name="Usage",
         key="u",
         under="Agents",
-        about="tokens and cost of models, by day, job, person or model",
+        about="tokens and cost of models, by day, job, person, model, recipe or label",
         query=Query,
+        live="heads",
+    ),
+    Page(
+        path="/limits",
+        scope="read",
+        handler=limits,
+        name="Limits",
+        key="c",
+        under="What may run?",
+        about="pots of rules and the day's budgets for models, and how full each is",
         live="heads",
     ),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
@@ -14,12 +14,15 @@ from remit.journal.kinds import CommandCommitted, CommandStarted, decode
 from remit.record.generations import GenerationReader, Generations, GenerationSearch
 
 if TYPE_CHECKING:
+    from remit.gateway.model_request import DayLimits
     from remit.gateway.sums import ModelSums, Sum
     from remit.journal.event import Event
     from remit.journal.journal import Journal
 
 _UNKNOWN: Final = "\u2013"
 _OLD: Final = 3_600 * SECOND
+_RECIPE: Final = "remit.name"
+_LARGEST: Final = 2_000
 _KEPT: Final = 100
 """Days whose sums by principal and model stay in memory."""
 By = Literal["job", "principal", "model", "day"]
@@ -51,7 +54,9 @@ def priced(cost: float | None, unpriced: int, form: Callable[[float], str] = "{:
 class Usage:
     """Sums of one journal."""
 
-    def __init__(self, journal: Journal, sums: ModelSums) -> None:
+    def __init__(self, journal: Journal, sums: ModelSums, limits: DayLimits | None = None) -> None:
+        self.limits = limits
+        """Limits for each principal and day; None: this process knows none."""
         self._journal = journal
         self._sums = sums
         self._generations = GenerationReader(journal, sums)
@@ -85,6 +90,38 @@ class Usage:
             totals.setdefault((row.principal, row.model), Spent()).add(row.spent)
         return totals
 
+    async def over_time(self, by: str, days: int, now: int) -> list[dict[str, Spent]]:
+        """Sums of the last days (UTC), the oldest first, by `model`, `principal`, `recipe` or a label of the jobs.
+
+        Jobs that took less than the 2,000 largest have no recipe or label here, like sessions: their name is empty.
+        """
+        today = now // DAY
+        wanted = range(today - days + 1, today + 1)
+        await self._sums.refresh()
+        await self._sums.refresh(list(wanted))
+        rows = [self._sums.of(day) for day in wanted]
+        labels = await self._labels(rows, _RECIPE if by == "recipe" else by) if by not in {"model", "principal"} else {}
+        sums: list[dict[str, Spent]] = []
+        for day in rows:
+            totals: dict[str, Spent] = {}
+            for row in day:
+                name = (
+                    row.model if by == "model" else row.principal if by == "principal" else labels.get(row.stream, "")
+                )
+                totals.setdefault(name, Spent()).add(row.spent)
+            sums.append(totals)
+        return sums
+
+    async def _labels(self, days: Sequence[Iterable[Sum]], key: str) -> dict[str, str]:
+        """The value of a label of the largest streams, by stream."""
+        sizes: dict[str, Spent] = {}
+        for day in days:
+            for row in day:
+                sizes.setdefault(row.stream, Spent()).add(row.spent)
+        largest = sorted(sizes, key=lambda stream: (-sizes[stream].cost, -sizes[stream].tokens))[:_LARGEST]
+        heads = [(stream, await self._journal.head(stream)) for stream in largest]
+        return {stream: head.labels.get(key, "") for stream, head in heads if head is not None}
+
     async def rows(self, by: By, *, since: int = 0) -> list[UsageRow]:
         """Sums of the days (UTC) from that of `since` on (microseconds since the Unix epoch), the largest first."""
         sums, first = self._sums, since // DAY
@@ -100,6 +137,15 @@ class Usage:
     async def of(self, job: str) -> list[UsageRow]:
         """Return what one job took, by model."""
         return _rows({name: row.spent for name, row in _by_model(await self._journal.read(stream_of(job))).items()})
+
+
+def summed(days: Iterable[dict[str, Spent]]) -> list[UsageRow]:
+    """Return the sums of all days together, the largest first."""
+    totals: dict[str, Spent] = {}
+    for day in days:
+        for name, spent in day.items():
+            totals.setdefault(name, Spent()).add(spent)
+    return _rows(totals)
 
 
 def _rows(totals: dict[str, Spent]) -> list[UsageRow]:

@@ -137,7 +137,8 @@ class ServiceOnUse:
     def usage(self) -> Usage:
         from remit.record.usage import Usage
 
-        return Usage(self._parts.journal, self._parts.services.allowance.sums)
+        allowance = self._parts.services.allowance
+        return Usage(self._parts.journal, allowance.sums, allowance.limits)
 
     @cached_property
     def workers(self) -> Workers:
