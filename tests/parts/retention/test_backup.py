@@ -22,18 +22,21 @@ from tests.patience import PATIENCE_S
 
 __all__ = ["project"]
 
+_JOBS = 400
+"""Jobs that are written at most: to verify a backup takes the longer, the more came before it."""
+
 
 async def test_backups_that_are_made_while_others_write_are_whole(tmp_path: Path) -> None:
     source = Journal(SqliteStore(str(tmp_path / "journal.db"), SystemClock()), SystemClock())
-    going = asyncio.Event()
+    done = asyncio.Event()
 
     async def write() -> None:
-        number = 0
-        while not going.is_set():
+        for number in range(_JOBS):
             writer = await job(source, f"job/{number}", due())
             for step in range(2, 12):
                 await source.append(writer, note(step), synced=step % 3 == 0)
-            number += 1
+            if done.is_set():
+                return
 
     writing = asyncio.create_task(write())
     while len(await source.heads(HeadQuery())) < 5:
@@ -41,7 +44,7 @@ async def test_backups_that_are_made_while_others_write_are_whole(tmp_path: Path
     for name in ("a.db", "b.db"):
         made = await back_up(source, tmp_path / name, verify=True)
         assert (made.problems, made.streams > 5) == ((), True)
-    going.set()
+    done.set()
     await writing
     await source.close()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.db", "b.db", "journal.db"]
