@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from remit.capability import GROUP, Capability, resolve
 from remit.codes import Code
-from remit.engines.local import LocalEngine
 from remit.errors import SettingsError, UsageError
 from remit.jobs.skills import NO_SKILLS
 from remit.journal.kinds import declare
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     import click
 
     from remit.capability import Check, Look, Noun, Opening, ReplayTerms, Upkeep
+    from remit.engines.local import LocalEngine
     from remit.engines.port import Work
     from remit.evidence.answer import Answer
     from remit.gateway.confirmations import FindStandIns
@@ -169,6 +169,8 @@ def stand_ins_of(parts: Iterable[Capability], opened: Parts) -> FindStandIns | N
 
 def engine_of(parts: Iterable[Capability], settings: Settings, work: Work) -> LocalEngine:
     """Open what places jobs: the local engine, or the part's that `jobs.engine` names. Raises SettingsError."""
+    from remit.engines.local import LocalEngine  # noqa: PLC0415 - who looks places no jobs
+
     jobs = settings.jobs
     part = engine_part(parts, jobs.engine)
     if part is None:
