@@ -96,7 +96,7 @@ async def _page(path: str) -> Reading:
     journal = Journal(SqliteStore(path, clock), clock)
     try:
         watch = Watch()
-        (row,) = await Usage(journal, ModelSums(journal)).rows("model")
+        (row,) = await Usage(journal, Allowance(journal, DayLimits())).rows("model")
         taken = watch.millis(1)
     finally:
         await journal.close()

@@ -8,7 +8,7 @@ import pytest
 
 from remit.codes import Code
 from remit.errors import SettingsError
-from remit.models.fallback import Fallbacks, Next, fallbacks_of
+from remit.models.fallback import Fallbacks, Next, fallbacks_of, retried_of
 from remit.models.message import Message, Text, user
 from remit.models.prompt import Ask, Sampling, ToolSpec, toolset_of
 from remit.models.thread import thread_of
@@ -52,6 +52,11 @@ def test_the_settings_say_which_faults_are_retried() -> None:
     fallbacks = Fallbacks((), RETRY, ["quota"])
     assert fallbacks.after(A, "", A, Code.MODEL_QUOTA, 1) == Next(100)
     assert fallbacks.after(A, "", A, Code.MODEL_BUSY, 1) is None
+
+
+def test_a_name_that_is_no_fault_is_refused() -> None:
+    with pytest.raises(SettingsError, match="'bussy' is not a fault"):
+        retried_of(["busy", "bussy"])
 
 
 @pytest.mark.parametrize(

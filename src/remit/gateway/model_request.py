@@ -8,6 +8,7 @@ the day has had. What this process has announced counts from then on, even where
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -15,6 +16,7 @@ import msgspec
 from remit.clock import DAY
 from remit.errors import ProviderError
 from remit.gateway.budget import Budget, Spent
+from remit.gateway.model_budgets import Account, Alarm, Alarms, ModelBudget, Questioner, account_of
 from remit.gateway.sums import ModelSums
 from remit.gateway.turns import Line
 from remit.models.faults import ModelFault
@@ -210,6 +212,7 @@ def _shown(message: Message) -> dict[str, Any]:
     return shown
 
 
+_WHOLE: Final = 100
 LOOK_S: Final = 30.0
 """Seconds after which an announced call is in the sums."""
 
@@ -228,31 +231,68 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     principal: str
     tokens: int
     cost: float
+    accounts: tuple[Account, ...] = ()
+    """The budgets that it counts for."""
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """Return the names that the sums have for them."""
+        return tuple(account.key for account in self.accounts)
 
 
 class Allowance:
     """Compares the day's sums with its limits."""
 
-    def __init__(self, journal: Journal, limits: DayLimits) -> None:
+    def __init__(self, journal: Journal, limits: DayLimits, budgets: Sequence[ModelBudget] = ()) -> None:
         self.limits = limits
+        self.budgets = budgets
+        self.alarms = Alarms(journal)
         self.sums = ModelSums(journal)
         self._clock = journal.clock
         self._claims: list[Claim] = []
         self._announced: dict[str, tuple[Claim, float]] = {}
         """Calls that the journal holds and the sums may not, by their identifier, and since when."""
 
+    def accounts(self, request: ModelRequest, model: str) -> tuple[Account, ...]:
+        """Return the budgets for which a question to a model counts now."""
+        if not self.budgets:
+            return ()
+        now, labels = self._clock.now(), request.job.labels if request.job is not None else {}
+        caller = Questioner(request.principal, request.recipe, labels)
+        return tuple(
+            account_of(budget, now, budget.share(caller)) for budget in self.budgets if budget.fits(caller, model)
+        )
+
+    async def standing(self) -> list[tuple[Account, Spent]]:
+        """Return each budget of now, and what counts for it as the journal has it; by value where each has its own."""
+        current = [account_of(budget, self._clock.now()) for budget in self.budgets]
+        days = {day for account in current for day in account.days}
+        await self.sums.refresh((), days)
+        keys = sorted(self.sums.budget_keys(days))
+        accounts = [
+            account._replace(share=key.rpartition("\0")[2])
+            for account in current
+            for key in ([key for key in keys if key.startswith(account.key)] if account.budget.each else [account.key])
+        ]
+        return [(account, self.sums.of_budget(account.key, account.days)) for account in accounts]
+
+    def alarms_of(self, claim: Claim) -> list[Alarm]:
+        """Return the levels of budgets that are reached with a claim, and with all that is claimed beside it."""
+        sums = ((account, self._claimed(account, claim)) for account in claim.accounts)
+        return [alarm for account, spent in sums if (alarm := self.alarms.due(account, spent)) is not None]
+
     async def claim(self, claim: Claim) -> str:
-        """Count a call that is about to be announced; why it may not be made, if that would be too much for today.
+        """Count a call that is about to be announced; why it may not be made, if that would be too much now.
 
         The claim counts until `release`, or until the sums hold the call that was `announced` for it.
         """
         limits, principal, tokens, cost = self.limits, claim.principal, claim.tokens, claim.cost
-        if limits.tokens is None and limits.cost is None:
+        if limits.tokens is None and limits.cost is None and not claim.accounts:
             return ""
         day = self._clock.now() // DAY
         if self.sums.seen is None:
             self.sums.seen = set()
-        await self.sums.refresh((day,))
+        await self.sums.refresh((day,), {day for account in claim.accounts for day in account.days})
         spent_tokens, spent_cost = self._spent(day, principal)
         if limits.tokens is not None and spent_tokens + tokens > limits.tokens:
             took = f"{principal} used {spent_tokens} tokens today, and this call may use {tokens} more"
@@ -260,6 +300,10 @@ class Allowance:
         if limits.cost is not None and spent_cost + cost > limits.cost:
             took = f"{principal} spent ${spent_cost:.4f} today and may cost ${cost:.4f} more now"
             return f"{took}; the limit is ${limits.cost:g}"
+        for account in claim.accounts:
+            spent = self._claimed(account, claim)
+            if account.budget.then == "refuse" and account.budget.percent(spent) > _WHOLE:
+                return f"budget {account.title}: {account.budget.words(spent)} with what this call may take"
         self._claims.append(claim)
         return ""
 
@@ -274,7 +318,21 @@ class Allowance:
         if claim in self._claims:
             self._claims.remove(claim)
 
+    def _claimed(self, account: Account, claim: Claim) -> Spent:
+        """The sum of a budget, with what is claimed and not in the sums yet, this claim included."""
+        total, key = self.sums.of_budget(account.key, account.days), account.key
+        for other in {*self._under_way(), claim}:
+            if key in other.keys:
+                total.reserve(other.tokens, other.cost)
+        return total
+
     def _spent(self, day: int, principal: str) -> tuple[int, float]:
+        spent = self.sums.spent(day, principal)
+        mine = [claim for claim in self._under_way() if claim.principal == principal]
+        return spent.tokens + sum(answer.tokens for answer in mine), spent.cost + sum(answer.cost for answer in mine)
+
+    def _under_way(self) -> list[Claim]:
+        """Claims whose calls the sums do not hold yet."""
         now, seen = self._clock.monotonic(), self.sums.seen or set()
         self._announced = {
             invocation: (claim, at)
@@ -282,7 +340,4 @@ class Allowance:
             if invocation not in seen and now - at < LOOK_S
         }
         seen.clear()
-        spent = self.sums.spent(day, principal)
-        claims = [*self._claims, *(claim for claim, _ in self._announced.values())]
-        mine = [claim for claim in claims if claim.principal == principal]
-        return spent.tokens + sum(answer.tokens for answer in mine), spent.cost + sum(answer.cost for answer in mine)
+        return [*self._claims, *(claim for claim, _ in self._announced.values())]

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from remit.journal.journal import Journal
 
 NAME: Final = "usage"
-_VERSION: Final = 1
+_VERSION: Final = 2
 _KINDS: Final = (CommandStarted.KIND, CommandCommitted.KIND, JobForked.KIND)
 _PAGE: Final = 10_000
 _NEW_EVENTS: Final = 2_000
@@ -48,6 +48,8 @@ class Sum(msgspec.Struct, array_like=True):
     principal: str
     model: str
     spent: Spent = msgspec.field(default_factory=Spent)
+    budgets: tuple[str, ...] = ()
+    """The budgets that it counts for."""
 
 
 class _Open(msgspec.Struct, array_like=True):
@@ -60,6 +62,7 @@ class _Open(msgspec.Struct, array_like=True):
     reserved_tokens: int
     reserved_cost: float
     position: int
+    budgets: tuple[str, ...] = ()
 
 
 class _Copy(msgspec.Struct, array_like=True):
@@ -84,19 +87,25 @@ class _Day:
     """The sums of one day."""
 
     def __init__(self, sums: Iterable[Sum] = ()) -> None:
-        self.sums: dict[tuple[str, str, str], Sum] = {}
+        self.sums: dict[tuple[str, str, str, tuple[str, ...]], Sum] = {}
         self.principals: dict[str, Spent] = {}
+        self.budgets: dict[str, Spent] = {}
         for row in sums:
-            self.sums[row.stream, row.principal, row.model] = row
-            self.principals.setdefault(row.principal, Spent()).add(row.spent)
+            self.sums[row.stream, row.principal, row.model, row.budgets] = row
+            for spent in self._shared(row.principal, row.budgets):
+                spent.add(row.spent)
 
-    def of(self, stream: str, principal: str, model: str) -> tuple[Spent, Spent]:
-        """The sums of a stream, and of its principal."""
-        key = (stream, principal, model)
-        row = self.sums.get(key)
+    def of(self, stream: str, principal: str, model: str, budgets: tuple[str, ...]) -> Iterable[Spent]:
+        """The sums of a stream, of its principal, and of budgets."""
+        row = self.sums.get((stream, principal, model, budgets))
         if row is None:
-            row = self.sums[key] = Sum(*key)
-        return row.spent, self.principals.setdefault(principal, Spent())
+            row = self.sums[stream, principal, model, budgets] = Sum(stream, principal, model, budgets=budgets)
+        return row.spent, *self._shared(principal, budgets)
+
+    def _shared(self, principal: str, budgets: tuple[str, ...]) -> Iterable[Spent]:
+        yield self.principals.setdefault(principal, Spent())
+        for budget in budgets:
+            yield self.budgets.setdefault(budget, Spent())
 
 
 class ModelSums:
@@ -113,15 +122,21 @@ class ModelSums:
     def _begin(self) -> None:
         self._state, self._position, self._kept = _State(), 0, 0
         self._days: dict[int, _Day] = {}
+        self._past: dict[int, dict[str, Spent]] = {}
+        """The sums of budgets of days that do not stay in memory."""
         self._changed: set[int] = set()
         self._new = 0
 
     # --- looking
 
-    async def refresh(self, days: Iterable[int] = ()) -> None:
-        """Take what is new in the journal; the sums of these days (since the Unix epoch) are at hand then."""
-        wanted = set(days)
+    async def refresh(self, days: Iterable[int] = (), budgeted: Iterable[int] = ()) -> None:
+        """Take what is new in the journal; the sums of these days (since the Unix epoch) are at hand then.
+
+        Of the `budgeted` days only the sums of budgets are.
+        """
+        wanted, past = set(days), set(budgeted)
         async with self._lock:
+            wanted |= past - self._past.keys()
             while not await self._refreshed(wanted):
                 self._loaded = False  # another process kept sums of its own meanwhile
 
@@ -144,6 +159,22 @@ class ModelSums:
         """Return what a principal took on a day that was refreshed."""
         sums_of_day = self._days.get(day)
         return sums_of_day.principals.get(principal, _NOTHING) if sums_of_day is not None else _NOTHING
+
+    def of_budget(self, key: str, days: Iterable[int]) -> Spent:
+        """Return what counts for a budget on days that were refreshed."""
+        total = Spent()
+        for sums in self._budgets(days):
+            total.add(sums.get(key, _NOTHING))
+        return total
+
+    def budget_keys(self, days: Iterable[int]) -> set[str]:
+        """Return the budgets that something counts for on days that were refreshed."""
+        return {key for sums in self._budgets(days) for key in sums}
+
+    def _budgets(self, days: Iterable[int]) -> Iterable[dict[str, Spent]]:
+        for day in days:
+            at_hand = self._days.get(day)
+            yield at_hand.budgets if at_hand is not None else self._past.get(day, {})
 
     async def keep(self) -> None:
         """Keep what the journal says now, as before events are pruned: their sums stay."""
@@ -221,14 +252,15 @@ class ModelSums:
     def _started(self, placed: Placed, payload: CommandStarted) -> None:
         event = placed.event
         day, key = event.at // DAY, (event.stream, payload.principal, payload.name)
+        budgets = payload.budgets
         if day not in self._days:
             self._days[day] = _Day()
             self._state.days.append(day)
-        for spent in self._days[day].of(*key):
+        for spent in self._days[day].of(*key, budgets):
             spent.reserve(payload.reserved_tokens, payload.reserved_cost)
         self._changed.add(day)
         reserved = payload.reserved_tokens, payload.reserved_cost
-        self._state.open[payload.invocation_id] = _Open(day, *key, *reserved, placed.position)
+        self._state.open[payload.invocation_id] = _Open(day, *key, *reserved, placed.position, budgets)
         if self.seen is not None:
             self.seen.add(payload.invocation_id)
 
@@ -236,7 +268,7 @@ class ModelSums:
         call = self._state.open.pop(payload.invocation_id, None)
         if call is None:
             return
-        for spent in self._days[call.day].of(call.stream, call.principal, call.model):
+        for spent in self._days[call.day].of(call.stream, call.principal, call.model, call.budgets):
             spent.settle(call, payload)
         self._changed.add(call.day)
 
@@ -282,6 +314,8 @@ class ModelSums:
             self._spoilt = True
             return False
         self._days |= {day: _Day(sums) for day, sums in folds_read.items()}
+        for day in folds_read:
+            self._past.pop(day, None)
         return True
 
     async def _keep(self, *, at_once: bool = False) -> bool:
@@ -300,7 +334,8 @@ class ModelSums:
         self._kept, self._new, self._spoilt = self._position, 0, False
         self._changed.clear()
         held = sorted(state.days)[-_HELD:]
-        self._days = {day: call for day, call in self._days.items() if day in held}
+        self._past |= {day: sums.budgets for day, sums in self._days.items() if day not in held}
+        self._days = {day: sums for day, sums in self._days.items() if day in held}
         return True
 
     def _encoded(self, day: int, without: Container[str] = ()) -> bytes:
@@ -313,8 +348,8 @@ _NOTHING: Final = Spent()
 _sums: Final = msgspec.json.Decoder(list[Sum]).decode
 
 
-def _key(one: Sum) -> tuple[str, str, str]:
-    return one.stream, one.principal, one.model
+def _key(one: Sum) -> tuple[str, str, str, tuple[str, ...]]:
+    return one.stream, one.principal, one.model, one.budgets
 
 
 def _part(day: int) -> str:

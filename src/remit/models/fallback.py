@@ -8,21 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Final, Literal, NamedTuple
 
 import msgspec
 
 from remit.errors import SettingsError, UsageError
 from remit.models.faults import FAULTS
 from remit.models.names import parse
+from remit.nearest import did_you_mean
 from remit.settings.section import Count, Texts, converted
-from remit.settings.sections.calls import FaultName
 from remit.tools.meta import Retry
 
 if TYPE_CHECKING:
     from remit.codes import Code
     from remit.settings.section import Tables
 
+FaultName = Literal[
+    "busy", "quota", "overloaded", "server", "cut", "timeout", "rejected", "context_full", "auth", "unknown_model"
+]
 _NAMES: Final = {kind.code: name for name, kind in FAULTS.items()}
 _AWAY: Final[tuple[FaultName, ...]] = ("busy", "quota", "overloaded", "server", "cut", "timeout")
 _RETRY: Final = Retry(attempts=12, first_delay_ms=500, max_delay_ms=60_000)
@@ -85,6 +88,14 @@ class Fallbacks:
         if not retried or failed >= self.retry.attempts:
             return None
         return Next(self.retry.delay_ms(failed))
+
+
+def retried_of(names: Iterable[str]) -> frozenset[str]:
+    """Return the names of faults that the settings give. Raise SettingsError for another name."""
+    if wrong := next((name for name in names if name not in FAULTS), None):
+        remedy = did_you_mean(wrong, FAULTS) or f"Use {', '.join(FAULTS)}."
+        raise SettingsError(f"models.retried: {wrong!r} is not a fault", remedy=remedy)
+    return frozenset(names)
 
 
 def fallbacks_of(tables: Tables) -> tuple[Fallback, ...]:

@@ -141,17 +141,17 @@ async def limits(asked: PageRequest) -> LimitPage:
     (today,) = await asked.service.usage.over_time("principal", 1, asked.now)
     budgets = list[Filling]()
     for principal, spent in today.items():
-        if budget is not None and budget.cost is not None:
+        if budget.cost is not None:
             words = f"{dollars(spent.cost)} of {dollars(budget.cost)} today"
             budgets.append(Filling(principal=principal, words=words, taken=spent.cost, most=budget.cost))
-        if budget is not None and budget.tokens is not None:
+        if budget.tokens is not None:
             words = f"{spent.tokens:,} of {budget.tokens:,} tokens today"
             budgets.append(Filling(principal=principal, words=words, taken=spent.tokens, most=budget.tokens))
     return LimitPage(
         title="Limits",
         pots=tuple(await asked.service.policy.pots()),
         budgets=tuple(sorted(budgets, key=lambda filling: -filling.taken / filling.most)[:_SHOWN]),
-        limited=budget is not None and (budget.cost is not None or budget.tokens is not None),
+        limited=budget.cost is not None or budget.tokens is not None,
     )
 
 

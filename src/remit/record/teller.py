@@ -464,6 +464,7 @@ _WORDS: Final[dict[type[k.Payload], Callable[[Any], str]]] = {
     k.CallOpened: lambda one: joined(one.step, one.tool_name, f"by {one.principal}", one.session),
     k.CallContinued: lambda one: joined(one.step, one.tool_name, f"in {one.session}", f"asked in {one.asked_in}"),
     k.RequestRelayed: lambda one: joined(one.step, one.provider_id, one.method, one.target, one.error),
+    k.BudgetReached: lambda one: joined(one.step, one.budget, one.share, f"{one.level} %", one.taken),
     k.LimitReturned: lambda one: joined(one.step, f"undone by {one.undo_step}"),
     k.LimitTaken: lambda one: joined(one.step, one.rule_id, one.tool_name, f"by {one.principal}", one.amount),
     k.McpToolsPinned: lambda one: joined(one.server, f"{len(one.tools)} tools", one.how, f"by {one.by}"),

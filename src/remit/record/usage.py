@@ -14,8 +14,8 @@ from remit.journal.kinds import CommandCommitted, CommandStarted, decode
 from remit.record.generations import GenerationReader, Generations, GenerationSearch
 
 if TYPE_CHECKING:
-    from remit.gateway.model_request import DayLimits
-    from remit.gateway.sums import ModelSums, Sum
+    from remit.gateway.model_request import Allowance
+    from remit.gateway.sums import Sum
     from remit.journal.event import Event
     from remit.journal.journal import Journal
 
@@ -43,6 +43,18 @@ class UsageRow(msgspec.Struct, frozen=True, kw_only=True):
     """Requests whose price is not known."""
 
 
+class BudgetRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A budget of models in its present period."""
+
+    budget: str
+    share: str
+    """The value that has it for itself; empty: all share it."""
+    period: str
+    percent: float
+    words: str
+    """The part of it that is taken, as `$4.12 of $5 this month`."""
+
+
 def priced(cost: float | None, unpriced: int, form: Callable[[float], str] = "{:.4f}".format) -> str:
     """A cost in dollars for people; a request whose price is not known is not one of 0."""
     known = form(cost) if cost is not None else ""
@@ -54,12 +66,13 @@ def priced(cost: float | None, unpriced: int, form: Callable[[float], str] = "{:
 class Usage:
     """Sums of one journal."""
 
-    def __init__(self, journal: Journal, sums: ModelSums, limits: DayLimits | None = None) -> None:
-        self.limits = limits
-        """Limits for each principal and day; None: this process knows none."""
+    def __init__(self, journal: Journal, allowance: Allowance) -> None:
+        self.limits = allowance.limits
+        """Limits for each principal and day."""
         self._journal = journal
-        self._sums = sums
-        self._generations = GenerationReader(journal, sums)
+        self._allowance = allowance
+        self._sums = allowance.sums
+        self._generations = GenerationReader(journal, allowance.sums)
         self._by_day: dict[int, tuple[int, dict[tuple[str, str], Spent]]] = {}
 
     # --- queries
@@ -67,6 +80,19 @@ class Usage:
     async def generations(self, wanted: GenerationSearch) -> Generations:
         """The newest requests to models that are wanted, and where to go on."""
         return await self._generations.page(wanted)
+
+    async def budgets(self) -> list[BudgetRow]:
+        """Return how full each budget of models is now, with what is reserved."""
+        return [
+            BudgetRow(
+                budget=account.budget.name,
+                share=account.share,
+                period=account.period,
+                percent=round(account.budget.percent(spent), 1),
+                words=account.budget.words(spent),
+            )
+            for account, spent in await self._allowance.standing()
+        ]
 
     async def by_day(self, days: int, now: int) -> list[dict[tuple[str, str], Spent]]:
         """Sums of the last days (UTC), the oldest first, each by principal and model.

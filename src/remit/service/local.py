@@ -137,8 +137,7 @@ class ServiceOnUse:
     def usage(self) -> Usage:
         from remit.record.usage import Usage
 
-        allowance = self._parts.services.allowance
-        return Usage(self._parts.journal, allowance.sums, allowance.limits)
+        return Usage(self._parts.journal, self._parts.services.allowance)
 
     @cached_property
     def workers(self) -> Workers:

@@ -126,9 +126,11 @@ class ServicesOnUse:
 
     @cached_property
     def allowance(self) -> Allowance:
+        from remit.gateway.model_budgets import budgets_of
         from remit.gateway.model_request import Allowance
 
-        return Allowance(self.journal, _day_limits(self._settings))
+        budgets = budgets_of(self._settings.models.budgets)
+        return Allowance(self.journal, _day_limits(self._settings), budgets)
 
     @cached_property
     def models(self) -> Models:
@@ -218,13 +220,13 @@ def _models(settings: Settings, clock: Clock) -> Models:
 
 def _fallbacks(settings: Settings) -> Fallbacks:
     """The rules of what follows a question that failed. Raises SettingsError."""
-    from remit.models.fallback import Fallbacks, fallbacks_of
+    from remit.models.fallback import Fallbacks, fallbacks_of, retried_of
     from remit.tools.meta import Retry
 
     chosen = settings.models
     longest = max(chosen.longest_pause_seconds * 1_000, chosen.first_pause_ms)
     retry = Retry(attempts=chosen.attempts, first_delay_ms=chosen.first_pause_ms, max_delay_ms=longest)
-    return Fallbacks(fallbacks_of(chosen.fallbacks), retry, chosen.retried)
+    return Fallbacks(fallbacks_of(chosen.fallbacks), retry, retried_of(chosen.retried))
 
 
 def _turnstiles(settings: Settings, journal: Journal) -> Turnstiles | None:

@@ -11,7 +11,7 @@ from remit.cli.context import State
 from remit.cli.options import json_option, pass_state
 
 if TYPE_CHECKING:
-    from remit.record.usage import By, UsageRow
+    from remit.record.usage import BudgetRow, By, UsageRow
 
 _BY = ("job", "principal", "model", "day")
 
@@ -25,9 +25,10 @@ _BY = ("job", "principal", "model", "day")
     default=30,
     help="Look back N days (UTC), today included. Default: 30.",
 )
+@click.option("--budgets", is_flag=True, help="Show how full the budgets of models are.")
 @json_option("the sums")
 @pass_state
-def command(state: State, by: By, days: int) -> int:
+def command(state: State, by: By, days: int, *, budgets: bool) -> int:
     """Show what models used: requests, tokens, dollars.
 
     Costs are estimates; what has no known price is not counted as 0. An answer that never arrived counts as the most it
@@ -35,10 +36,22 @@ def command(state: State, by: By, days: int) -> int:
     """
     from remit.clock import DAY
 
+    if budgets:
+        state_rows = state.ask_here(lambda remit: remit.service.usage.budgets(), code="unused")
+        return state.listing(state_rows, _print_budgets, "no budget of models is set: models.budgets")
     rows = state.ask_here(
         lambda remit: remit.service.usage.rows(by, since=(remit.clock.now() // DAY - days + 1) * DAY), code="unused"
     )
     return state.listing(rows, partial(_print, by), f"no model was used in the last {days} days")
+
+
+def _print_budgets(state: State, rows: list[BudgetRow]) -> None:
+    from remit.cli.tables import table
+
+    columns = ("BUDGET", "OF", "PERIOD", "%", "TAKEN")
+    table(
+        state.output.out, columns, [(row.budget, row.share, row.period, f"{row.percent:g}", row.words) for row in rows]
+    )
 
 
 def _print(by: By, state: State, rows: list[UsageRow]) -> None:

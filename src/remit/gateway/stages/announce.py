@@ -246,6 +246,7 @@ class AnnounceModel:
             confirmation=confirmation.id if confirmation else "",
             reserved_tokens=asking.reserved_tokens,
             reserved_cost=asking.reserved_cost,
+            budgets=asking.claim.keys,
             skills=request.skills,
             policy_kept=True,
         )

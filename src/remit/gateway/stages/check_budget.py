@@ -21,6 +21,7 @@ from remit.journal.lineage import inherited
 from remit.tools.budget import tighter
 
 if TYPE_CHECKING:
+    from remit.gateway.model_budgets import Account
     from remit.gateway.services import Services
     from remit.journal.event import Event
     from remit.journal.journal import Journal
@@ -119,7 +120,8 @@ class Reserve:
         most = most_of(asking.sending, asking.request.sampling)
         name = asking.model.name
         cost = self._prices.cost(name, name.model, most, self._clock.now())
-        if cost is None and (asking.request.budget.cost is not None or self._allowance.limits.cost is not None):
+        accounts = self._allowance.accounts(asking.request, str(name))
+        if cost is None and self._needs_price(asking, accounts):
             reason = f"no price is known for {name}, so a budget in dollars cannot be enforced"
             return refused(Code.INVALID_BUDGET, reason, "Set its price in models.prices, or use a budget in tokens.")
         asking.reserved_tokens, asking.reserved_cost = most.total, cost.amount if cost else 0.0
@@ -127,19 +129,28 @@ class Reserve:
             principal=asking.request.principal,
             tokens=asking.reserved_tokens,
             cost=asking.reserved_cost,
+            accounts=accounts,
         )
         over = await self._allowance.claim(claim)
         try:
             over = over or self._over_budget(asking)  # nothing else can run between this look and the reservation
+            if not over:
+                asking.request.spent.reserve(asking.reserved_tokens, asking.reserved_cost)
+            if accounts and (alarms := self._allowance.alarms_of(claim)):
+                # Before the announcement: a process that dies between is followed by another that records it.
+                await self._allowance.alarms.record(alarms, call.writer.stream, asking.request.step)
             if over:
                 return refused(Code.BUDGET_EXCEEDED, over, "Raise the budget, or start again with a smaller request.")
-            asking.request.spent.reserve(asking.reserved_tokens, asking.reserved_cost)
             outcome = await proceed(call)
             if not call.invocation_id:  # it was not announced: policy decides again, or a limit refused it
                 asking.request.spent.release(asking.reserved_tokens, asking.reserved_cost)
             return outcome
         finally:
             self._allowance.release(claim)
+
+    def _needs_price(self, asking: Asking, accounts: tuple[Account, ...]) -> bool:
+        limited = asking.request.budget.cost is not None or self._allowance.limits.cost is not None
+        return limited or any(account.budget.cents and account.budget.then == "refuse" for account in accounts)
 
     def _over_budget(self, asking: Asking) -> str:
         spent, budget = asking.request.spent, asking.request.budget

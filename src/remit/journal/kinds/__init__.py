@@ -91,6 +91,7 @@ from remit.journal.kinds.payload import INNER, REFERENCES, UNSET, ErrorInfo, Opt
 from remit.journal.kinds.people import (
     ApprovalRemembered,
     ApprovalRevoked,
+    BudgetReached,
     ConfirmationDecided,
     ConfirmationPutOff,
     ConfirmationRequested,

@@ -362,6 +362,8 @@ class CommandStarted(Payload, frozen=True, kw_only=True):
     """The tokens that the answer may take at most, counted until it is recorded."""
     reserved_cost: float = 0.0
     """The same in US dollars."""
+    budgets: tuple[str, ...] = ()
+    """The budgets that it counts for: name, period and share of each, apart by a zero character."""
     skills: dict[str, str] = msgspec.field(default_factory=dict)
     """The skills that the question is under, with the digest of each."""
     policy_kept: bool = False

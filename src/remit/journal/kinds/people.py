@@ -187,6 +187,24 @@ class LimitTaken(Payload, frozen=True, kw_only=True):
     """The amount that it adds to the sum, as a decimal number."""
 
 
+class BudgetReached(Payload, frozen=True, kw_only=True):
+    """Ours, in the stream of a budget of models: what was spent and reserved has reached a level."""
+
+    KIND: ClassVar[str] = "budget_reached"
+    budget: str
+    period: str
+    """The day (`2026-11-29`) or month (`2026-11`), UTC."""
+    share: str = ""
+    """The value that has the budget for itself."""
+    level: int
+    """Percent of the budget."""
+    taken: str = ""
+    """The part of it that was taken, in words."""
+    stream: str = ""
+    """Where the question is recorded that reached it."""
+    step: str = ""
+
+
 class LimitReturned(Payload, frozen=True, kw_only=True):
     """Ours, in the stream of a rule's limit: a call was undone, and counts no more."""
 

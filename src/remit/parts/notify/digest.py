@@ -34,6 +34,7 @@ _WORDS: Final[dict[EventName, tuple[str, str]]] = {
     "stuck": ("1 job is stuck", "{} jobs are stuck"),
     "failed": ("1 job failed", "{} jobs failed"),
     "expired": ("1 question expired", "{} questions expired"),
+    "budget": ("1 level of a budget is reached", "{} levels of budgets are reached"),
 }
 
 

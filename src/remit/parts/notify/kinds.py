@@ -21,7 +21,7 @@ class NotificationQueued(Payload, frozen=True, kw_only=True):
     notification: str
     """Its identifier, which every attempt sends as the idempotency key."""
     target: str
-    event: Literal["question", "expired", "stuck", "failed", "uncertain"]
+    event: Literal["question", "expired", "stuck", "failed", "uncertain", "budget"]
     source: str
     """The stream that holds the event."""
     seq: int

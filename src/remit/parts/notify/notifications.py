@@ -152,7 +152,9 @@ class Follower(ShortPass):
         if self._target.answerable and event.kind == ConfirmationDecided.KIND:
             await self._update(event)
         name = event_of(event)
-        if name not in self._target.events or (name in {"failed", "expired"} and event.at < self.head.created_at):
+        if name not in self._target.events or (
+            name in {"failed", "expired", "budget"} and event.at < self.head.created_at
+        ):
             return False
         occasion = await read_occasion(self.journal, event.stream, event.seq)
         if occasion is None or not occasion.open:

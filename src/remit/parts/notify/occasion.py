@@ -5,6 +5,7 @@ expired    confirmation_decided with the decision `expire`
 stuck      job_waiting for a person, because the code at hand cannot continue the job
 uncertain  job_waiting for a person, because it is unknown whether a call, or the undoing of one, happened
 failed     job_failed
+budget     budget_reached
 """
 
 from __future__ import annotations
@@ -29,9 +30,12 @@ if TYPE_CHECKING:
     from remit.parts.notify.target import EventName
 
 KINDS: Final = tuple(
-    payload.KIND for payload in (k.ConfirmationRequested, k.ConfirmationDecided, k.JobWaiting, k.JobFailed)
+    payload.KIND
+    for payload in (k.ConfirmationRequested, k.ConfirmationDecided, k.JobWaiting, k.JobFailed, k.BudgetReached)
 )
 """The kinds of events among which they are."""
+_PLAIN: Final[dict[str, EventName]] = {k.JobFailed.KIND: "failed", k.BudgetReached.KIND: "budget"}
+"""Kinds of which each event is one."""
 _DRIFTS: Final = (k.VersionMismatchRecorded, k.SchemaDriftRecorded, k.ModelDriftRecorded)
 _STILL: Final = frozenset(payload.KIND for payload in (k.JobWaiting, k.RecoveryStarted, *_DRIFTS))
 """Kinds of events after which a stuck job has not moved."""
@@ -66,14 +70,14 @@ class Occasion(msgspec.Struct, frozen=True, kw_only=True):
 
 def event_of(event: Event) -> EventName | None:
     """The name under which people are told of an event; None: they are not."""
+    if event.kind in _PLAIN:
+        return _PLAIN[event.kind]
     asks = f"/{CONFIRMATION}/" in event.stream
     match k.decode(event.kind, event.data) if event.kind in KINDS else None:
         case k.ConfirmationRequested() if asks:
             return "question"
         case k.ConfirmationDecided(decision="expire") if asks:
             return "expired"
-        case k.JobFailed():
-            return "failed"
         case k.JobWaiting(wait_type="human", correlation_key=key):
             if key.startswith(STUCK):
                 return "stuck"
@@ -110,8 +114,27 @@ async def read_occasion(journal: Journal, stream: str, seq: int) -> Occasion | N
         return None
     if name in {"question", "expired"}:
         return await _question(journal, events, event, name)
+    if name == "budget":
+        return await _budget(journal, event)
     head = await journal.head(stream)
     return await _job(journal, events, event, name, head) if head is not None else None
+
+
+async def _budget(journal: Journal, event: Event) -> Occasion | None:
+    """A level of a budget; the job is the one whose question reached it."""
+    reached = k.decode(event.kind, event.data)
+    if not isinstance(reached, k.BudgetReached):
+        return None
+    share = f" of {reached.share}" if reached.share else ""
+    occasion = Occasion(
+        event="budget",
+        at=event.at,
+        open=True,
+        step=reached.step,
+        code=line(f"{reached.budget}{share}: {reached.level} %"),
+        reason=line(reached.taken, _REASON),
+    )
+    return _with_job(occasion, await journal.head(reached.stream))
 
 
 async def _question(journal: Journal, events: Sequence[Event], event: Event, name: EventName) -> Occasion | None:

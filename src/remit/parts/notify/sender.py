@@ -57,7 +57,7 @@ class Message(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     id: str
     """The same in every attempt: the idempotency key."""
     event: str
-    """`question`, `expired`, `stuck`, `failed`, `uncertain`, `digest` of many, or `test`."""
+    """`question`, `expired`, `stuck`, `failed`, `uncertain`, `budget`, `digest` of many, or `test`."""
     at: str
     """When it happened, as RFC 3339 in UTC."""
     title: str
@@ -179,6 +179,8 @@ def title_of(occasion: Occasion) -> str:
             return f"{recipe} is stuck: {occasion.code}"
         case "failed":
             return f"{recipe} failed: {occasion.code}"
+        case "budget":
+            return f"Budget {occasion.code} reached"
         case "uncertain":
             return f"{occasion.tool or recipe}: the outcome of step {occasion.step} is unknown"
 

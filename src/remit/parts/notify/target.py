@@ -17,8 +17,8 @@ from remit.parts.notify.quiet import window_of
 from remit.settings.pictures import address, program
 from remit.settings.section import converted
 
-EventName = Literal["question", "expired", "stuck", "failed", "uncertain"]
-EVENTS: Final[tuple[EventName, ...]] = ("question", "expired", "stuck", "failed", "uncertain")
+EventName = Literal["question", "expired", "stuck", "failed", "uncertain", "budget"]
+EVENTS: Final[tuple[EventName, ...]] = ("question", "expired", "stuck", "failed", "uncertain", "budget")
 ABOUT_CALLS: Final[tuple[EventName, ...]] = ("question", "expired", "uncertain")
 """The events that are about a call, and so about a tool and its level."""
 OPEN: Final[tuple[EventName, ...]] = ("question", "stuck", "uncertain")

@@ -238,11 +238,6 @@ class ToolSettings(Section, frozen=True):
     ] = 16 * 1024 * 1024
 
 
-FaultName = Literal[
-    "busy", "quota", "overloaded", "server", "cut", "timeout", "rejected", "context_full", "auth", "unknown_model"
-]
-
-
 class ModelSettings(Section, frozen=True):
     """Which models are asked, where, and for how much."""
 
@@ -269,7 +264,7 @@ class ModelSettings(Section, frozen=True):
         About("How often a model is asked a question in all, if it fails or is away. Deaths of workers do not count."),
     ] = 12
     retried: Annotated[
-        tuple[FaultName, ...],
+        Texts,
         About("The [faults](models.md#faults) after which a model is asked again."),
     ] = ("busy", "overloaded", "server", "cut", "timeout")
     cache: Annotated[
@@ -301,6 +296,14 @@ class ModelSettings(Section, frozen=True):
         Annotated[int, msgspec.Meta(ge=0, le=2**40)],
         About("US cents that each principal may spend in a day (UTC), over all jobs; 0: no limit."),
     ] = 0
+    budgets: Annotated[
+        Tables,
+        About(
+            "What questions may take in a day or month, one `[[models.budgets]]` table each, see "
+            "[models](models.md#budgets-of-a-month). A JSON array in the environment.",
+            entry="remit.gateway.model_budgets:ModelBudget",
+        ),
+    ] = ()
     prices: Annotated[
         Tables,
         About("Prices of your own, one `[[models.prices]]` table each. A JSON array in the environment."),

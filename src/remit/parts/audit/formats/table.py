@@ -80,6 +80,7 @@ ROWS: Final = (
     Row("confirmation_used", "", EVENTS, "approval.spent", "internal"),
     Row("approval_remembered", "", EVENTS, "grant.made", "internal", receipt="dev.remit:grant", ocsf="grant"),
     Row("approval_revoked", "", EVENTS, "grant.ended", "internal", receipt="dev.remit:grant", ocsf="grant"),
+    Row("budget_reached", "", EVENTS, "budget.reached", "internal"),
     Row("limit_returned", "", EVENTS, "limit.returned", "internal"),
     Row("limit_taken", "", EVENTS, "limit.taken", "internal"),
     Row("command_started", "", DECISIONS, "model.call", "out", "", "dev.remit:model", "model", "chat"),
