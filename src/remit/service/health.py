@@ -6,19 +6,21 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Final
 
+from remit.clock import SECOND
 from remit.codes import Code
 from remit.errors import JournalError
 from remit.gateway.confirmation import KIND as CONFIRMATION
 from remit.gateway.readiness import DependencyState
 from remit.jobs.state import KIND as JOB
 from remit.journal.event import Head
-from remit.metrics.metric import Sample
+from remit.metrics.metric import MAX_SERIES, Sample
 from remit.metrics.registry import Family
 from remit.redact import line
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from remit.gateway.model_request import Allowance
     from remit.gateway.readiness import Snapshot
     from remit.gateway.services import Services
     from remit.journal.journal import Journal
@@ -96,6 +98,7 @@ class Health:
         try:
             async with asyncio.timeout(0 if self.full() else _GAUGES_S):
                 families += await gauges(self._services.journal, self._queues)
+                families += await budget_gauges(self._services.allowance)
         except (JournalError, TimeoutError) as error:
             _log.warning("the journal's gauges are left out: %s", str(error) or "it does not answer")
         return sorted(families, key=lambda family: family.name)
@@ -106,10 +109,12 @@ async def gauges(journal: Journal, queues: tuple[str, ...]) -> list[Family]:
 
     Their labels are kinds and states, which are few and ours.
     """
-    depths, held = list[Sample](), list[Sample]()
+    depths, held, lags = list[Sample](), list[Sample](), list[Sample]()
     for kind in (JOB, *queues):
         counts = await journal.counts(kind)
         depths += [Sample("", (("kind", kind), ("state", state)), counts[state]) for state in sorted(counts)]
+        due, now = await journal.next_due(kind, tuple(await journal.routes(kind))), journal.clock.now()
+        lags.append(Sample("", (("kind", kind),), max(0, now - due) / SECOND if due is not None else 0.0))
         leases = await journal.leases(kind)
         running = sum(_runs(head, journal.clock.now()) for head in leases)
         held += [
@@ -120,8 +125,20 @@ async def gauges(journal: Journal, queues: tuple[str, ...]) -> list[Family]:
     return [
         Family("confirmations_waiting", "gauge", "Questions that wait for a person.", (Sample("", (), waiting),)),
         Family("leases", "gauge", "Jobs and tickets that a worker holds, or held until it died.", tuple(held)),
+        Family("queue_lag_seconds", "gauge", "Seconds for which the longest waits that is due.", tuple(lags)),
         Family("queue_depth", "gauge", "Jobs and tickets by their state.", tuple(depths)),
     ]
+
+
+async def budget_gauges(allowance: Allowance) -> list[Family]:
+    """Return how full the budgets of models are; nothing if there are none."""
+    if not allowance.budgets:
+        return []
+    samples = tuple(
+        Sample("", (("budget", account.budget.name), ("share", account.share)), account.budget.percent(spent))
+        for account, spent in (await allowance.standing())[:MAX_SERIES]
+    )
+    return [Family("model_budget_percent", "gauge", "Percent taken of budgets of models.", samples)]
 
 
 def _runs(head: Head, now: int) -> bool:

@@ -32,6 +32,7 @@ from remit.tools.provider import Reports, ToolResult
 if TYPE_CHECKING:
     from remit.gateway.services import Services
     from remit.journal.effects import Effect
+    from remit.metrics.registry import Registry
     from remit.models.fallback import Next
     from remit.tools.catalog import Tool
 
@@ -133,6 +134,30 @@ _NONE: Final = Usage()
 _LATER: Final = "Ask again later{how}. models.attempts says how often a question is asked."
 
 
+class ModelMeter:
+    """Counts attempts at models by name: how they ended, what they took, and how long."""
+
+    def __init__(self, metrics: Registry) -> None:
+        self._attempts = metrics.counter("model_attempts_total", "Attempts at models, by code or ok.", "model", "code")
+        self._tokens = metrics.counter("model_tokens_total", "Tokens of answers.", "model", "direction")
+        self._cost = metrics.counter("model_cost_dollars_total", "US dollars, where a price is known.", "model")
+        self._left = metrics.counter("model_fallbacks_total", "Models left for the next one.", "model", "code")
+        self._seconds = metrics.histogram("model_seconds", "Seconds until an answer was whole.", "model")
+
+    def count(self, model: str, committed: CommandCommitted) -> None:
+        """Count an attempt that has ended."""
+        code = committed.error.code if committed.error is not None else "ok"
+        self._attempts.add(model, code)
+        if committed.next_model:
+            self._left.add(model, code)
+        if committed.error is not None:
+            return
+        self._tokens.add(model, "input", by=committed.input_tokens)
+        self._tokens.add(model, "output", by=committed.output_tokens)
+        self._cost.add(model, by=committed.cost or 0.0)
+        self._seconds.taker(model)(committed.duration_ms / 1_000)
+
+
 class RecordReply:
     """Records `command_committed`; the reply is given on as a replay would give it."""
 
@@ -140,6 +165,7 @@ class RecordReply:
         self._prices = services.prices
         self._fallbacks = services.fallbacks
         self._default = services.default_model
+        self._meter = ModelMeter(services.metrics)
         self._clock = services.journal.clock
 
     async def __call__(self, call: Call, proceed: Proceed) -> Outcome:
@@ -157,6 +183,7 @@ class RecordReply:
         if asking.reply is not None:
             asking.request.known.messages.add(digest_of(asking.reply.message))
         await call.journal.append(call.writer, committed, synced=False, blobs=blobs)
+        self._meter.count(asking.started.name, committed)
         value = None if asking.reply is None else answered(committed, asking.reply.message)
         return replace(
             outcome,
