@@ -195,7 +195,7 @@ def picture_of(story: Story, rows: Iterable[StepRow], scale: Scale, until: int) 
         child = row.step in story.history.children
         if child:
             lanes[row.step] = lane
-        kind = "child" if child else _KINDS.get(row.state, "wait" if row.name.startswith("wait.") else "work")
+        kind = "child" if child else _kind(row)
         bar = Bar(step=row.step, name=row.name.removeprefix("tool."), kind=kind, x=x, width=width, lane=lane)
         bar.zoom = scale.zoom(*span) if child else ""
         ends[lane] = max(ends[lane], scale.at(span.until))
@@ -206,6 +206,12 @@ def picture_of(story: Story, rows: Iterable[StepRow], scale: Scale, until: int) 
             bars.append(bar)
             newest[lane] = bar
     return _framed(story, scale, until, bars)
+
+
+def _kind(row: StepRow) -> SegmentKind:
+    """Return what a step did most of its time, as far as its row says so."""
+    plain: SegmentKind = "wait" if row.name.startswith("wait.") else "backoff" if row.attempt > 1 else "work"
+    return _KINDS.get(row.state, plain)
 
 
 def _framed(story: Story, scale: Scale, until: int, bars: list[Bar]) -> Picture:
