@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from remit import Remit, Run, recipe
+from remit import Remit, Run, recipe, tool
 from remit.engines.presence import KIND
 from remit.journal.event import HeadQuery
 from remit.pages.workers import queues_of
@@ -37,6 +37,29 @@ async def test_workers_are_shown_with_their_code(served: Served, tmp_path: Path)
         assert edited.execution_version in text
         (view,) = await opened.service.workers.views()
         assert (view.role, view.recipes["edited"], view.jobs) == ("worker", edited.execution_version, 0)
+
+
+@tool("shop.order")
+def order(item: str) -> str:
+    """Order an item."""
+    return item
+
+
+@recipe("naps")
+async def naps(run: Run, hours: int) -> None:
+    """Wait for a time, or for a person."""
+    if hours:
+        await run.sleep(3_600 * hours)
+    await run.call("shop.order", {"item": "milk"})
+
+
+async def test_timers_are_those_that_continue_a_job_and_not_the_ends_of_questions(served: Served) -> None:
+    async with Remit(":memory:", tools=[order], recipes=[naps]) as opened, served(opened) as browser:
+        jobs = [(await opened.start(naps(hours=hours))).id for hours in (0, 2)]
+        await opened.service.jobs.settled(jobs)
+        timers = (await browser.get("/workers")).text.partition("<h2>Timers</h2>")[2]
+        assert jobs[0] not in timers
+        assert jobs[1] in timers
 
 
 async def test_a_worker_has_its_age_and_the_number_of_its_jobs(tmp_path: Path) -> None:

@@ -51,7 +51,9 @@ async def workers(asked: PageRequest) -> Workers:
             every.setdefault(name, set()).add(version)
     pending = await asked.service.jobs.rows(("pending",), limit=_LOOKED_AT)
     waiting = await asked.service.jobs.rows(("waiting",), limit=_LOOKED_AT)
-    timed = sorted((row for row in waiting if row.due_at is not None), key=lambda row: row.due_at or 0)
+    timed = sorted(
+        (row for row in waiting if row.due_at is not None and not _asks(row)), key=lambda row: row.due_at or 0
+    )
     return Workers(
         title="Workers",
         workers=tuple(views),
@@ -72,6 +74,11 @@ def queues_of(due: Iterable[JobRow], workers: list[WorkerView]) -> tuple[Queue, 
         lack = _lack(route, workers)
         found.append(Queue(route=route, number=len(rows), oldest=oldest, since=_due(oldest), lack=lack))
     return tuple(sorted(found, key=lambda queue: queue.since))
+
+
+def _asks(row: JobRow) -> bool:
+    """Return whether a job waits for an answer: the inbox says how long it may take."""
+    return row.waiting_for.startswith("confirmation ")
 
 
 def _due(row: JobRow) -> int:
