@@ -24,9 +24,9 @@ from remit.api.route import ApiRequest, Route
 from remit.api.routes.tools import ExecuteBody
 from remit.api.table import ROUTES
 from remit.clock import SystemClock
-from remit.http.access import Places
+from remit.http.access import RequestPlaces
 from remit.http.guard import Guard
-from remit.http.router import Mount, Router
+from remit.http.router import PartMount, Router
 from remit.http.server import listen, serve
 from remit.parts.tickets.runner import RunnerConfig
 from remit.settings import load
@@ -72,10 +72,10 @@ def run_server(folder: str, port: int, gated: bool) -> None:
 
     async def main() -> None:
         async with opened(folder) as remit:
-            api = Api(remit.service, ROUTES if gated else [_BARE], Places(2_000))
+            api = Api(remit.service, ROUTES if gated else [_BARE], RequestPlaces(2_000))
             guard = Guard.of("127.0.0.1", (), (), SystemClock())
             with listen("127.0.0.1", port) as listening:
-                await serve(Router(guard, [Mount("/", api, None)]), listening, asyncio.Event())
+                await serve(Router(guard, [PartMount("/", api, None)]), listening, asyncio.Event())
 
     asyncio.run(main())
 

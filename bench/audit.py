@@ -18,8 +18,8 @@ from remit.journal import kinds as k
 from remit.journal.event import HeadPatch
 from remit.journal.journal import Journal
 from remit.journal.sqlite.store import SqliteStore
-from remit.parts.audit.answers import Question, answer
-from remit.parts.audit.index import Index
+from remit.parts.audit.answers import AuditQuestion, answer
+from remit.parts.audit.index import AuditIndex
 
 JOBS, CALLS, ROUNDS = 20_000, 24, 3
 _SUM: Final = """
@@ -111,7 +111,7 @@ async def _made(path: str) -> Reading:
     journal = Journal(SqliteStore(path, clock), clock)
     try:
         watch = Watch()
-        sums = await Index(journal).sums_again(0, None, _events())
+        sums = await AuditIndex(journal).sums_again(0, None, _events())
         taken = watch.millis(1)
     finally:
         await journal.close()
@@ -125,7 +125,7 @@ async def _asked(path: str) -> Reading:
     journal = Journal(SqliteStore(path, clock), clock)
     try:
         watch = Watch()
-        found = await answer(journal, Question(principal="ada"))
+        found = await answer(journal, AuditQuestion(principal="ada"))
         taken = watch.millis(1)
     finally:
         await journal.close()

@@ -22,17 +22,17 @@ from bench.lab import Lab
 from bench.measure import Mark, Reading, Result, against
 from remit import Remit, Run, recipe, tool
 from remit.clock import SystemClock
-from remit.http.access import Places
+from remit.http.access import RequestPlaces
 from remit.http.guard import Guard
-from remit.http.router import Mount, Router
+from remit.http.router import PartMount, Router
 from remit.http.server import listen, serve
 from remit.jobs.state import KIND, stream_of
 from remit.journal.event import HeadPatch
 from remit.journal.journal import Journal
 from remit.journal.kinds import JobCreated
 from remit.journal.sqlite.store import SqliteStore
-from remit.pages.entry import Entry
-from remit.pages.part import Pages
+from remit.pages.entry import ConsoleEntry
+from remit.pages.part import ConsolePages
 from remit.pages.table import PAGES
 from remit.settings import load
 
@@ -85,12 +85,12 @@ def run_pages(folder: str, port: int) -> None:
 
     async def main() -> None:
         clock = SystemClock()
-        guard, places = Guard.of("127.0.0.1", (), (), clock), Places(1_000)
+        guard, places = Guard.of("127.0.0.1", (), (), clock), RequestPlaces(1_000)
         async with remit_in(folder) as remit:
-            entry = Entry(guard, clock)
-            pages = Pages(remit.service, PAGES, entry, places, clock)
+            entry = ConsoleEntry(guard, clock)
+            pages = ConsolePages(remit.service, PAGES, entry, places, clock)
             with listen("127.0.0.1", port) as listening:
-                await serve(Router(guard, [Mount("/", pages, None, entry.admit)]), listening, asyncio.Event())
+                await serve(Router(guard, [PartMount("/", pages, None, entry.admit)]), listening, asyncio.Event())
 
     asyncio.run(main())
 

@@ -16,9 +16,9 @@ from bench.lab import Lab
 from bench.measure import Mark, Reading, Result, Watch, against
 from remit.files.directory import ConfinedDirectory
 from remit.files.index import rank
-from remit.files.index.search import Answer, FolderIndex
-from remit.files.index.store import Index, cut
-from remit.threads import Stop
+from remit.files.index.search import FolderIndex, IndexAnswer
+from remit.files.index.store import IndexFile, cut
+from remit.threads import StopEvent
 
 FILES, SECTIONS, QUERIES, ROUNDS = 2_000, 50, 20, 3
 """A hundred thousand passages."""
@@ -37,7 +37,7 @@ class _Library(NamedTuple):
     passages: list[str]
 
     def searched_from(self, beside: Path) -> FolderIndex:
-        return FolderIndex(Index(beside, self.folder), ConfinedDirectory(self.folder), self.folder)
+        return FolderIndex(IndexFile(beside, self.folder), ConfinedDirectory(self.folder), self.folder)
 
 
 def _library(folder: Path) -> _Library:
@@ -56,8 +56,8 @@ def _library(folder: Path) -> _Library:
     return _Library(folder, passages)
 
 
-def _ask(index: FolderIndex) -> Answer:
-    return index.search(_ASKED, 10, Stop(), lambda _done, _total: None)
+def _ask(index: FolderIndex) -> IndexAnswer:
+    return index.search(_ASKED, 10, StopEvent(), lambda _done, _total: None)
 
 
 async def indexed(lab: Lab) -> list[Result]:

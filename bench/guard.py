@@ -12,7 +12,7 @@ from bench.lab import Lab
 from bench.measure import Mark, Reading, Result, Watch, against
 from remit import Remit
 from remit.parts.hooks.daemon import GuardFolder, GuardServer
-from remit.parts.hooks.guard import Guard
+from remit.parts.hooks.guard import HookGuard
 from remit.parts.hooks.places import make_client
 from remit.parts.hooks.provider import AgentTools
 from remit.settings import load
@@ -52,7 +52,7 @@ async def hooked(_lab: Lab) -> list[Result]:
             return await loop("/bin/true || exit 2", "/bin/true")
 
         async with Remit(settings=settings, providers=[tools], work=False) as remit:
-            guard = Guard(remit, tools, mode="gate", hold_s=0)
+            guard = HookGuard(remit, tools, mode="gate", hold_s=0)
             serving = asyncio.create_task(GuardServer(guard, remit.clock, idle_s=3_600).serve(folder))
             while not folder.socket.exists():
                 await remit.clock.sleep(0.01)

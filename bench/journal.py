@@ -11,7 +11,7 @@ from bench.lab import Lab
 from bench.measure import Mark, Reading, Result, Watch, against
 from bench.subject import read, remit_in
 from remit.clock import SystemClock
-from remit.gateway.call import Request
+from remit.gateway.call import GateRequest
 from remit.gateway.pipeline import Gateway
 from remit.gateway.services import Services
 from remit.journal.blobs import BlobRef
@@ -87,7 +87,7 @@ async def gateway(lab: Lab) -> list[Result]:
             watch = Watch()
             for number in range(CALLS):
                 await gate.call(
-                    Request(tool="bench.read", args={"number": number}, step="1", principal="bench"), writer
+                    GateRequest(tool="bench.read", args={"number": number}, step="1", principal="bench"), writer
                 )
             return watch.processor_micros(CALLS)
 

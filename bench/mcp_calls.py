@@ -16,7 +16,7 @@ from mcp import Client, StdioServerParameters
 from bench.lab import ROOT, Lab, heard
 from bench.measure import Mark, Peer, PeerMissingError, Reading, Result, Sample, Watch, against
 from remit import Remit
-from remit.gateway.call import Request
+from remit.gateway.call import GateRequest
 from remit.ids import new_id
 from remit.settings import load
 
@@ -57,7 +57,7 @@ async def mcp_provider(lab: Lab) -> list[Result]:
         async with _remit(lab.folder, [_entry("echo")]) as remit:
             gateway = remit.runtime.gateway
             writer = remit.runtime.journal.writer(f"session/{new_id('ses')}", "session")
-            request = Request(tool="mcp.echo.echo", args={"text": "hi"}, step="1", principal="bench")
+            request = GateRequest(tool="mcp.echo.echo", args={"text": "hi"}, step="1", principal="bench")
             assert (await gateway.call(request, writer)).ok
             watch = Watch()
             for _ in range(CALLS):

@@ -20,7 +20,7 @@ from remit.parts.sandbox.bwrap.run import FILES, Descriptors, command, environme
 from remit.parts.sandbox.commands import Commands
 from remit.parts.sandbox.identity import identity
 from remit.parts.sandbox.policy import SandboxPolicy
-from remit.parts.sandbox.sandbox import RunRequest, Sandbox
+from remit.parts.sandbox.sandbox import Sandbox, SandboxRequest
 from remit.parts.sandbox.scratch import scratch
 from remit.parts.sandbox.seccomp.filter import encoded
 from remit.parts.sandbox.workspaces import Workspaces
@@ -138,7 +138,7 @@ async def sandboxed_warm(_lab: Lab) -> list[Result]:
                 await sandbox.write(name, [("main.py", b"pass")])
                 await _at_rest(driver)
                 watch = Watch()
-                found = await sandbox.run(RunRequest(conversation=name, key="1", command=("python", "main.py")))
+                found = await sandbox.run(SandboxRequest(conversation=name, key="1", command=("python", "main.py")))
                 taken = watch.millis(1)
                 assert found.execution.status == "SUCCEEDED"
                 if number:  # the first finds none that was started ahead

@@ -12,7 +12,7 @@ from bench.lab import Lab
 from bench.measure import Mark, Reading, Result, Sample, Watch, against
 from remit.clock import SECOND, SystemClock
 from remit.jobs.state import KIND, stream_of
-from remit.journal.event import Claim, HeadPatch, HeadQuery
+from remit.journal.event import HeadPatch, HeadQuery, LeaseClaim
 from remit.journal.journal import Journal
 from remit.journal.sqlite.store import SqliteStore
 
@@ -58,7 +58,7 @@ async def claimed(journal: Journal, _jobs: int, _chance: random.Random) -> Readi
     watch, leases = Watch(), []
     for _ in range(CLAIMS):
         now = journal.clock.now()
-        terms = Claim(kind=KIND, owner="bench", now=now, lease_until=now + 600 * SECOND, state="running")
+        terms = LeaseClaim(kind=KIND, owner="bench", now=now, lease_until=now + 600 * SECOND, state="running")
         leases += await journal.claim(terms)
     reading = watch.micros(CLAIMS)
     for lease in leases:

@@ -13,7 +13,7 @@ from bench.subject import reads, remit_in
 from remit import Remit
 from remit.journal.seals import make
 from remit.journal.signing_key import make_key
-from remit.parts.recorder.recorder import Recorder
+from remit.parts.recorder.recorder import LogRecorder
 from remit.parts.recorder.wiring import close, open_recorder
 
 STEPS, ROUNDS = 4_000, 9
@@ -82,7 +82,7 @@ async def recorded(lab: Lab) -> list[Result]:
         )
 
 
-async def _sign(remit: Remit, recorder: Recorder) -> None:
+async def _sign(remit: Remit, recorder: LogRecorder) -> None:
     while True:
         await asyncio.shield(recorder.look())
         await remit.clock.sleep(1)

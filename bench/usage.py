@@ -9,7 +9,7 @@ from pathlib import Path
 from bench.lab import Lab
 from bench.measure import Mark, Reading, Result, Watch, against
 from remit.clock import SystemClock
-from remit.gateway.model_request import Allowance, Claim, DayLimits
+from remit.gateway.model_request import Allowance, BudgetClaim, DayLimits
 from remit.gateway.sums import ModelSums
 from remit.journal.event import HeadPatch
 from remit.journal.journal import Journal
@@ -79,7 +79,7 @@ async def _claims(path: str) -> Reading:
     journal = Journal(SqliteStore(path, clock), clock)
     try:
         allowance = Allowance(journal, DayLimits(tokens=2**60))
-        claim = Claim(principal="ada", tokens=1, cost=0.0)
+        claim = BudgetClaim(principal="ada", tokens=1, cost=0.0)
         await allowance.claim(claim)
         watch = Watch()
         for number in range(QUESTIONS):

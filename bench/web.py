@@ -24,7 +24,7 @@ from bench.lab import ROOT, Lab
 from bench.measure import Mark, Reading, Result, against
 from bench.subject import remit_in
 from remit.parts.recipes.research_report import research_report
-from remit.parts.web.extraction import Job, extract
+from remit.parts.web.extraction import ExtractionJob, extract
 from remit.parts.web.fetcher import Fetcher
 
 PAGES, SOURCES = 40, 10
@@ -95,7 +95,7 @@ def _ours(pages: Sequence[str]) -> float:
     """Seconds of a processor that an answer of a worker takes for each page."""
     began = time.process_time()
     for page in pages:
-        msgspec.msgpack.encode(extract(Job(page, "http://a.example/")))
+        msgspec.msgpack.encode(extract(ExtractionJob(page, "http://a.example/")))
     return time.process_time() - began
 
 

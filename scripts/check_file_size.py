@@ -9,7 +9,7 @@ of `APART`, by name.
 
 import ast
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -23,8 +23,6 @@ APART: Final = frozenset(
         "remit/providers/mcp/listing.py",  # sees the MCP SDK
     }
 )
-NOUNS: Final = frozenset({"feed", "listing", "rejected", "wiring"})
-"""Names of modules that end like a participle; `rejected` is shipped as a file in each package."""
 FOLDERS: Final = ("src", "testing", "tests", "bench", "scripts")
 
 Sizes = Mapping[str, int]
@@ -66,15 +64,6 @@ def _functions(node: ast.AST, prefix: str = "") -> Iterator[tuple[str, int]]:
             yield from _functions(child, f"{name}.")
         else:
             yield from _functions(child, prefix)
-
-
-def moods(names: Iterable[str]) -> list[str]:
-    """Every module, by its path below `src`, that is named by a participle and not by its noun: one sentence each."""
-    return [
-        f"{name}: a module is named by its noun, not by a participle"
-        for name in sorted(names)
-        if name.startswith("remit/") and (stem := Path(name).stem).endswith(("ing", "ed")) and stem not in NOUNS
-    ]
 
 
 def crumbs(sources: Mapping[str, str], floor: int = FLOOR) -> list[str]:
@@ -127,7 +116,7 @@ def main(root: Path) -> int:
         for source in (root / "src", root / "testing/src")
         for path in source.rglob("*.py")
     }
-    problems = [*findings(measure(root)), *crumbs(dict(sorted(texts.items()))), *moods(texts)]
+    problems = [*findings(measure(root)), *crumbs(dict(sorted(texts.items())))]
     for problem in problems:
         print(problem)
     return 1 if problems else 0

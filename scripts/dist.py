@@ -31,7 +31,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from remit.parts.audit.formats.agent_action import PAYLOAD_TYPE, envelope_message
-from remit.parts.audit.formats.keys import Signer
+from remit.parts.audit.formats.keys import OperatorSigner
 from remit.parts.audit.formats.provenance import PREDICATE, STATEMENT
 
 ROOT: Final = Path(__file__).parents[1]
@@ -73,7 +73,7 @@ def main() -> int:
     return 0
 
 
-def build(scratch: Path, signer: Signer | None) -> dict[str, bytes]:
+def build(scratch: Path, signer: OperatorSigner | None) -> dict[str, bytes]:
     """Return every file of a build by its name."""
     epoch = int(os.environ.get("SOURCE_DATE_EPOCH") or _git("show", "--no-patch", "--format=%ct", "HEAD"))
     _unpack(_run([GIT, "archive", "HEAD"], ROOT), scratch / "tree")
@@ -257,19 +257,19 @@ def provenance(made: Build, files: dict[str, bytes], tree: Path) -> dict[str, An
     }
 
 
-def _envelope(statement: bytes, signer: Signer) -> bytes:
+def _envelope(statement: bytes, signer: OperatorSigner) -> bytes:
     signature = {"keyid": signer.name, "sig": base64.b64encode(signer.sign(envelope_message(statement))).decode()}
     payload = base64.b64encode(statement).decode()
     return json.dumps({"payloadType": PAYLOAD_TYPE, "payload": payload, "signatures": [signature]}).encode() + b"\n"
 
 
-def _signer(key: Path | None) -> Signer | None:
+def _signer(key: Path | None) -> OperatorSigner | None:
     if key is None:
         return None
     private = load_pem_private_key(key.read_bytes(), None)
     if not isinstance(private, Ed25519PrivateKey):
         raise SystemExit(f"{key} is no Ed25519 key: openssl genpkey -algorithm ed25519 -out {key}")
-    return Signer(private)
+    return OperatorSigner(private)
 
 
 # --- helpers

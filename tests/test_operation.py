@@ -5,7 +5,18 @@ from typing import Annotated, Any
 import msgspec
 import pytest
 
-from remit.operation import Body, By, Declaration, Flat, FromKey, JsonObject, Source, Wire, operation, operations
+from remit.operation import (
+    ArgumentPlace,
+    Body,
+    By,
+    Declaration,
+    Flat,
+    FromKey,
+    JsonObject,
+    WireName,
+    operation,
+    operations,
+)
 
 
 class Lease(msgspec.Struct):
@@ -18,7 +29,7 @@ FORM = Flat({"owner": ("lease_owner", str), "token": ("lease_token", str)})
 
 class Desk:
     @operation("desk.view", "GET /v1/desks/{desk}", "read", "Show a desk.")
-    async def view(self, desk: str, *, drawer: Annotated[int, Wire("number")] = 1) -> dict[str, Any]:
+    async def view(self, desk: str, *, drawer: Annotated[int, WireName("number")] = 1) -> dict[str, Any]:
         """Show one desk.
 
         Raise NotFoundError.
@@ -43,13 +54,13 @@ class Desk:
 
 def test_path_fields_token_and_key_are_told_apart() -> None:
     view, book = operations(Desk)
-    assert [one.source for one in view.parameters] == [Source.PATH, Source.FIELD]
+    assert [one.source for one in view.parameters] == [ArgumentPlace.PATH, ArgumentPlace.FIELD]
     assert [one.source for one in book.parameters] == [
-        Source.PATH,
-        Source.FIELD,
-        Source.FIELD,
-        Source.TOKEN,
-        Source.KEY,
+        ArgumentPlace.PATH,
+        ArgumentPlace.FIELD,
+        ArgumentPlace.FIELD,
+        ArgumentPlace.TOKEN,
+        ArgumentPlace.KEY,
     ]
     assert (view.key, book.key) == (None, book.parameters[-1])
 

@@ -11,7 +11,7 @@ import pytest
 from remit import threads as module
 from remit.codes import Code
 from remit.errors import ProviderError
-from remit.threads import Stop, StoppedError, Threads, wait_for_lock
+from remit.threads import StopEvent, StoppedError, Threads, wait_for_lock
 
 
 async def test_work_runs_in_another_thread_and_gives_its_result() -> None:
@@ -19,7 +19,7 @@ async def test_work_runs_in_another_thread_and_gives_its_result() -> None:
 
 
 async def test_what_work_raises_is_raised() -> None:
-    def fail(_: Stop) -> None:
+    def fail(_: StopEvent) -> None:
         raise ValueError("no")
 
     with pytest.raises(ValueError, match="no"):
@@ -29,7 +29,7 @@ async def test_what_work_raises_is_raised() -> None:
 async def test_a_cancellation_stops_the_work_and_waits_for_its_end() -> None:
     started, ended = threading.Event(), threading.Event()
 
-    def work(stop: Stop) -> None:
+    def work(stop: StopEvent) -> None:
         started.set()
         stop.wait()
         ended.set()
@@ -47,7 +47,7 @@ async def test_work_that_does_not_stop_holds_its_caller_for_a_while_only(monkeyp
     monkeypatch.setattr(module, "_GRACE_S", 0.0)
     started, release = threading.Event(), threading.Event()
 
-    def work(_: Stop) -> None:
+    def work(_: StopEvent) -> None:
         started.set()
         release.wait()
 
@@ -66,7 +66,7 @@ async def test_work_that_was_cancelled_before_it_began_is_never_done(monkeypatch
     threads._most = 2  # one more than there are threads
     began, release, done = threading.Event(), threading.Event(), threading.Event()
 
-    def works(_: Stop) -> None:
+    def works(_: StopEvent) -> None:
         began.set()
         release.wait()
 
@@ -113,7 +113,7 @@ async def test_how_cancelled_work_ended_is_not_reported_as_forgotten() -> None:
     asyncio.get_running_loop().set_exception_handler(lambda _loop, context: reported.append(context))
     started = threading.Event()
 
-    def work(stop: Stop) -> None:
+    def work(stop: StopEvent) -> None:
         started.set()
         stop.wait()
         stop.check()
@@ -130,8 +130,8 @@ async def test_how_cancelled_work_ended_is_not_reported_as_forgotten() -> None:
 
 def test_a_lock_is_waited_for_until_its_holder_is_gone(tmp_path: Path) -> None:
     holder, waiter = (os.open(tmp_path / "lock", os.O_CREAT | os.O_RDWR) for _ in range(2))
-    wait_for_lock(holder, Stop())
-    taken = threading.Thread(target=wait_for_lock, args=(waiter, Stop()))
+    wait_for_lock(holder, StopEvent())
+    taken = threading.Thread(target=wait_for_lock, args=(waiter, StopEvent()))
     taken.start()
     os.close(holder)
     taken.join(10)
@@ -141,8 +141,8 @@ def test_a_lock_is_waited_for_until_its_holder_is_gone(tmp_path: Path) -> None:
 
 def test_waiting_for_a_lock_ends_when_nobody_waits_for_the_work(tmp_path: Path) -> None:
     holder, waiter = (os.open(tmp_path / "lock", os.O_CREAT | os.O_RDWR) for _ in range(2))
-    wait_for_lock(holder, Stop())
-    stop = Stop()
+    wait_for_lock(holder, StopEvent())
+    stop = StopEvent()
     stop.set()
     with pytest.raises(StoppedError):
         wait_for_lock(waiter, stop)

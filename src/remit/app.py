@@ -38,9 +38,9 @@ if TYPE_CHECKING:
     from remit.http.guard import Guard
     from remit.http.people import People
     from remit.http.reader import Reader
-    from remit.http.router import Mount
+    from remit.http.router import PartMount
     from remit.jobs.bound import RecipeCall
-    from remit.jobs.end import Ended
+    from remit.jobs.end import PassEnd
     from remit.jobs.plans.plan import Plan
     from remit.jobs.recipe import Recipe
     from remit.jobs.replay import ReplayReport
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from remit.tools.listings import ToolVersionRegistry
     from remit.tools.migration import Migration
     from remit.tools.provider import ToolProvider
-    from remit.wiring.reload import Difference
+    from remit.wiring.reload import SettingsDifference
     from remit.wiring.runtime import Report, Runtime
 
 __all__ = ["Job", "JobEndedError", "Remit", "run_sync"]
@@ -75,10 +75,10 @@ class Job(JobHandle[T]):
         self._runtime = remit.runtime
 
     async def result(self) -> T:
-        from remit.jobs.end import Ended
+        from remit.jobs.end import PassEnd
 
         end = await _end(self._runtime, self.id)
-        if isinstance(end, Ended):
+        if isinstance(end, PassEnd):
             return self._typed(msgspec.json.decode(end.encoded))
         return await self._result()
 
@@ -202,7 +202,9 @@ class Remit:
         runtime, self._runtime, self._session = self.runtime, None, ""
         await runtime.close()
 
-    async def reread(self, settings: Settings, arrived: Callable[[str], None] = lambda _server: None) -> Difference:
+    async def reread(
+        self, settings: Settings, arrived: Callable[[str], None] = lambda _server: None
+    ) -> SettingsDifference:
         """Run with these settings from now on, as far as that needs no restart, and return the difference.
 
         `arrived` is told the name of each MCP server that is added, before it is connected. Whether the file is trusted
@@ -255,7 +257,7 @@ class Remit:
 
         return sending_of(self.parts, self)
 
-    def mounts(self, guard: Guard) -> list[Mount]:
+    def mounts(self, guard: Guard) -> list[PartMount]:
         """Return what parts answer at paths of their own in a server. Raises UsageError or SettingsError."""
         from remit.wiring.parts import mounts_of
 
@@ -308,10 +310,10 @@ class Remit:
         return await self.service.jobs.rows(states, limit=limit)
 
     async def ended(self, job: str | Job[Any]) -> JobRow:
-        from remit.jobs.end import Ended
+        from remit.jobs.end import PassEnd
 
         end = await _end(self.runtime, id_of(job))
-        return await self.service.jobs.row(id_of(job)) if isinstance(end, Ended) else end
+        return await self.service.jobs.row(id_of(job)) if isinstance(end, PassEnd) else end
 
     async def settled(self, *jobs: str | Job[Any], labels: Mapping[str, str] | None = None) -> list[JobRow]:
         """Wait until every one of these jobs, or of those with these labels, has ended or waits for someone.
@@ -378,7 +380,7 @@ async def _run_once(bound: RecipeCall[T], remit: Remit, options: Options | None)
         return await opened.run(bound, options)
 
 
-async def _end(runtime: Runtime, job: str) -> Ended | JobRow:
+async def _end(runtime: Runtime, job: str) -> PassEnd | JobRow:
     """Wait until a job has ended; where it completed in this process, what it returned, without reading it again."""
     engine = runtime.engine
     while True:

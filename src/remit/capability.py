@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from remit.settings.mcp import McpServer
     from remit.settings.section import Section
     from remit.threads import Threads
-    from remit.tools.door import Door
+    from remit.tools.door import ToolDoor
     from remit.tools.front import Front
     from remit.tools.function import FunctionTool
     from remit.tools.pins import Pins
@@ -191,7 +191,7 @@ class Opening(NamedTuple):
     """Returns what knows the skills of the process (remit.jobs.skills.Skills); ask once providers are open."""
     authorizer: Authorizer | None
     """Lets a person log in where a server wants that."""
-    door: Door
+    door: ToolDoor
     """Makes calls through the gate for programs that a provider runs."""
     private: tuple[Path, ...]
     """Keys, logins and what is trusted: no tool reads them."""

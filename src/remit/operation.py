@@ -43,7 +43,7 @@ M = TypeVar("M")
 _MARK: Final = "__remit_operation__"
 
 
-class Source(Enum):
+class ArgumentPlace(Enum):
     """The place in a request from which an argument is taken."""
 
     PATH = auto()
@@ -62,7 +62,7 @@ class Source(Enum):
     """Nowhere: see Here."""
 
 
-class Wire(msgspec.Struct, frozen=True):
+class WireName(msgspec.Struct, frozen=True):
     """A parameter that requests know otherwise."""
 
     name: str = ""
@@ -98,11 +98,11 @@ class Here(msgspec.Struct, frozen=True):
 
 
 Method = Literal["GET", "POST", "DELETE"]
-By = Annotated[str, Source.TOKEN]
-JobReference = Annotated[str, Wire(looked_up=True)]
+By = Annotated[str, ArgumentPlace.TOKEN]
+JobReference = Annotated[str, WireName(looked_up=True)]
 Patience = Annotated[float | None, Here("a server waits for its tools as long as its settings say", "Omit the time.")]
-JsonObject = Annotated[Any, Wire(type=dict[str, Any])]
-Document = Annotated[Any, Source.BODY, Wire(type=dict[str, Any])]
+JsonObject = Annotated[Any, WireName(type=dict[str, Any])]
+Document = Annotated[Any, ArgumentPlace.BODY, WireName(type=dict[str, Any])]
 
 
 class Body(msgspec.Struct, frozen=True):
@@ -167,8 +167,8 @@ class Parameter(msgspec.Struct, frozen=True, kw_only=True):
     """A parameter of an operation's method."""
 
     name: str
-    source: Source
-    wire: Wire = Wire()
+    source: ArgumentPlace
+    wire: WireName = WireName()
     """The terms of a parameter in the path or among the fields."""
     key: FromKey | None = None
     here: Here | None = None
@@ -200,7 +200,7 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def key(self) -> Parameter | None:
         """The parameter that follows from the Idempotency-Key."""
-        return next((parameter for parameter in self.parameters if parameter.source is Source.KEY), None)
+        return next((parameter for parameter in self.parameters if parameter.source is ArgumentPlace.KEY), None)
 
 
 @cache
@@ -215,7 +215,7 @@ def _operation(function: Callable[..., Any], declaration: Declaration) -> Operat
     braces = {part[1:-1] for part in declaration.path.split("/") if part.startswith("{")}
     signature = list(inspect.signature(function).parameters.values())[1:]
     parameters = tuple(_parameter(entry, hints[entry.name], braces) for entry in signature)
-    if braces != {entry.sent for entry in parameters if entry.source is Source.PATH}:
+    if braces != {entry.sent for entry in parameters if entry.source is ArgumentPlace.PATH}:
         raise TypeError(f"{declaration.name}: its method has not the parameters of {declaration.path}")
     return Operation(
         declaration=declaration,
@@ -249,13 +249,13 @@ def _names_for_types(module: str) -> dict[str, Any]:
 
 def _parameter(parameter: inspect.Parameter, hint: Any, braces: set[str]) -> Parameter:
     kind, *marks = get_args(hint) if get_origin(hint) is Annotated else (hint,)
-    wire, flat = _mark(marks, Wire) or Wire(), _mark(marks, Flat)
+    wire, flat = _mark(marks, WireName) or WireName(), _mark(marks, Flat)
     key, here = _mark(marks, FromKey), _mark(marks, Here)
-    source = _mark(marks, Source) or Source.FIELD
+    source = _mark(marks, ArgumentPlace) or ArgumentPlace.FIELD
     if key is not None or here is not None:
-        source = Source.KEY if here is None else Source.HERE
+        source = ArgumentPlace.KEY if here is None else ArgumentPlace.HERE
     elif (wire.name or parameter.name) in braces:
-        source = Source.PATH
+        source = ArgumentPlace.PATH
     struct = next((one for one in (kind, *get_args(kind)) if is_struct(one)), None) if flat is not None else None
     if flat is not None and struct is None:
         raise TypeError(f"{parameter.name} is not a struct")
@@ -282,7 +282,7 @@ def is_struct(kind: Any) -> bool:
 
 
 def _shape(declaration: Declaration, parameters: tuple[Parameter, ...], hints: dict[str, Any]) -> Any:
-    whole = next((parameter for parameter in parameters if parameter.source is Source.BODY), None)
+    whole = next((parameter for parameter in parameters if parameter.source is ArgumentPlace.BODY), None)
     if whole is not None:
         return whole.wire.type or hints[whole.name]
     fields: list[Any] = []
@@ -292,7 +292,7 @@ def _shape(declaration: Declaration, parameters: tuple[Parameter, ...], hints: d
                 (name, str, "") if parameter.is_optional else (name, kind)
                 for name, kind in parameter.flat.fields.values()
             ]
-        elif parameter.source is Source.FIELD:
+        elif parameter.source is ArgumentPlace.FIELD:
             default = () if parameter.default is inspect.Parameter.empty else (parameter.default,)
             fields.append((parameter.sent, parameter.wire.type or hints[parameter.name], *default))
     if not fields:

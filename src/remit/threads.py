@@ -24,7 +24,7 @@ _GRACE_S: Final = 5.0
 """The time that cancelled work may take to end; a disk that does not answer must not hold its caller forever."""
 
 
-class Stop(threading.Event):
+class StopEvent(threading.Event):
     """Set once the work is not awaited any more; long work looks at it and raises StoppedError."""
 
     def check(self) -> None:
@@ -65,13 +65,13 @@ class Threads:
         running.add_done_callback(lambda _: self._count_down(loop))
         return await asyncio.wrap_future(running)
 
-    async def stoppable(self, work: Callable[[Stop], T]) -> T:
+    async def stoppable(self, work: Callable[[StopEvent], T]) -> T:
         """As `run`, for work that looks at `stop`.
 
         A cancellation sets `stop` and passes on once the work has ended, so that nothing goes on behind the caller's
         back.
         """
-        stop = Stop()
+        stop = StopEvent()
 
         def started() -> T:
             stop.check()
@@ -94,7 +94,7 @@ class Threads:
         self._busy -= 1
 
 
-def wait_for_lock(fd: int, stop: Stop) -> None:
+def wait_for_lock(fd: int, stop: StopEvent) -> None:
     """Lock an open file against other descriptors; the lock goes when the descriptor is closed or the process dies.
 
     Raises StoppedError, or OSError where the file system has no locks.

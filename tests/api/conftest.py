@@ -15,9 +15,9 @@ from remit.api.part import Api
 from remit.api.route import BODY_S
 from remit.api.table import ROUTES
 from remit.clock import SystemClock
-from remit.http.access import Access, Places, Scope
+from remit.http.access import Access, RequestPlaces, Scope
 from remit.http.guard import Guard, Token, digest_of
-from remit.http.router import AccessLog, Mount, Router
+from remit.http.router import AccessLog, PartMount, Router
 from remit.http.server import HEAD_S, listen, serve
 
 
@@ -34,7 +34,7 @@ class Answered(NamedTuple):
 class Client:
     """Asks the server."""
 
-    def __init__(self, session: aiohttp.ClientSession, url: str, places: Places) -> None:
+    def __init__(self, session: aiohttp.ClientSession, url: str, places: RequestPlaces) -> None:
         self.session = session
         self.url = url
         self.places = places
@@ -73,9 +73,9 @@ async def _served(
     guard = Guard.of("127.0.0.1", (), tokens, SystemClock())
     stop = asyncio.Event()
     with listen("127.0.0.1", 0) as listening:
-        held = Places(places)
+        held = RequestPlaces(places)
         api = Api(remit.service, ROUTES, held, counts_warnings=counts_warnings, body_s=body_s)
-        router = Router(guard, [Mount("/", api, None)], AccessLog(log, SystemClock()) if log else None)
+        router = Router(guard, [PartMount("/", api, None)], AccessLog(log, SystemClock()) if log else None)
         serving = asyncio.create_task(serve(router, listening, stop, head_s=head_s))
         try:
             async with aiohttp.ClientSession() as session:

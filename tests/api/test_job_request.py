@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from remit.client.connection import Connection
+from remit.client.connection import ServerConnection
 from remit.client.service import RemoteJobs
 from remit.parts.agents.remote import RemoteConversations
 from remit.service.options import Options
@@ -32,7 +32,7 @@ OF_A_NEW_JOB = {"delay_s", "subject"}
 """What an answer in a conversation has no place for."""
 
 
-class Kept(Connection):
+class Kept(ServerConnection):
     """Keeps the body of what it is asked, as it is sent, and answers that there is such a job."""
 
     async def ask(self, name: str, *path: str, body: Any = None, **more: Any) -> Any:

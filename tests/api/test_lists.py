@@ -11,7 +11,7 @@ from remit import Remit, Run, recipe, tool
 from remit.client.remote import RemoteRemit
 from remit.gateway.confirmation import Confirmation
 from remit.gateway.confirmations import Confirmations
-from remit.journal.event import Head
+from remit.journal.event import StreamHead
 from tests.api.conftest import Client, Served, bearer, token
 from tests.opened import OpenRemit, until_waiting
 from tests.service.test_mcp import READ, Far
@@ -171,7 +171,7 @@ async def test_no_more_questions_are_read_than_are_listed(
     read: list[str] = []
     fold = Confirmations._fold
 
-    async def counting(store: Confirmations, head: Head) -> Confirmation | None:
+    async def counting(store: Confirmations, head: StreamHead) -> Confirmation | None:
         read.append(head.stream)
         return await fold(store, head)
 

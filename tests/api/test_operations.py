@@ -13,7 +13,7 @@ import pytest
 
 from remit import Remit, Run, recipe, tool
 from remit.api.table import ROUTES, route_of
-from remit.client.connection import Connection
+from remit.client.connection import ServerConnection
 from remit.client.service import service_at
 from remit.http.access import SCOPES
 from remit.operation import Operation, operations
@@ -329,7 +329,9 @@ def test_an_operation_has_its_route_and_its_twin(noun: str, operation: Operation
     assert [getattr(made, name) for name in ("method", "path", "scope", "codes", "status", "answer")] == [
         getattr(route, name) for name in ("method", "path", "scope", "codes", "status", "answer")
     ]
-    method = getattr(type(getattr(service_at(Connection("http://127.0.0.1:1")), noun)), operation.function.__name__)
+    method = getattr(
+        type(getattr(service_at(ServerConnection("http://127.0.0.1:1")), noun)), operation.function.__name__
+    )
     assert method is not operation.function
     assert method.__doc__
 

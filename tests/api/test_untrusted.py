@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from remit.jobs.state import History, stream_of
+from remit.jobs.state import JobHistory, stream_of
 from remit.parts.agents.recipes.agent import agent
 from tests.api.conftest import Served, bearer, token
 from tests.parts.agents import bank
@@ -77,4 +77,4 @@ async def test_an_agent_at_work_takes_only_what_a_person_says(served: Served, tm
 
 
 async def _is_untrusted(opened: Any, job: str) -> bool:
-    return not History(await opened.service.streams.events(stream_of(job))).provenance.task_trusted
+    return not JobHistory(await opened.service.streams.events(stream_of(job))).provenance.task_trusted

@@ -8,7 +8,7 @@ import pytest
 
 from remit.cli.commands.mcp import login
 from remit.cli.commands.mcp.login import Browser
-from remit.cli.context import State
+from remit.cli.context import CommandState
 from remit.errors import UsageError
 from remit.tools.remote import Authorized
 
@@ -62,7 +62,7 @@ async def came_back(shown: Browser, port: int, *targets: str, strange: int = 0) 
 async def test_the_page_is_opened_and_shown(
     opened: list[str], ports: list[int], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    await Browser(State()).redirect("https://login.example/?a=1")
+    await Browser(CommandState()).redirect("https://login.example/?a=1")
     assert opened == ["https://login.example/?a=1"]
     assert "https://login.example/?a=1" in capsys.readouterr().err
 
@@ -70,12 +70,12 @@ async def test_the_page_is_opened_and_shown(
 async def test_where_no_browser_opens_a_person_is_told_how_to_come_back(
     opened: list[str], ports: list[int], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    await Browser(State()).redirect("https://nowhere.example/?state=s")
+    await Browser(CommandState()).redirect("https://nowhere.example/?state=s")
     assert "ssh -L" in capsys.readouterr().err
 
 
 async def test_what_the_browser_brings_back_is_heard(opened: list[str], ports: list[int]) -> None:
-    shown = Browser(State())
+    shown = Browser(CommandState())
     await shown.redirect("https://login.example?state=s")
     found = await came_back(shown, ports[0], "/callback?code=c&state=s&iss=https%3A%2F%2Flogin.example")
     assert found == Authorized("c", "s", "https://login.example")
@@ -83,7 +83,7 @@ async def test_what_the_browser_brings_back_is_heard(opened: list[str], ports: l
 
 async def test_what_belongs_to_no_login_of_ours_is_refused(opened: list[str], ports: list[int]) -> None:
     """A page that sends the browser here neither logs a person in as someone else, nor ends their login."""
-    shown = Browser(State())
+    shown = Browser(CommandState())
     await shown.redirect("https://login.example?state=s")
     strange = ("/favicon.ico", "/callback?code=evil", "/callback?code=evil&state=t", "/callback?error=x&state=")
     found = await came_back(shown, ports[0], *strange, "/callback?code=c&state=s", strange=4)
@@ -91,13 +91,13 @@ async def test_what_belongs_to_no_login_of_ours_is_refused(opened: list[str], po
 
 
 async def test_a_refusal_comes_back_without_a_code(opened: list[str], ports: list[int]) -> None:
-    shown = Browser(State())
+    shown = Browser(CommandState())
     await shown.redirect("https://login.example?state=s")
     assert await came_back(shown, ports[0], "/callback?error=access_denied&state=s") == Authorized("", "s")
 
 
 async def test_a_browser_that_is_fast_finds_someone_who_listens(opened: list[str], ports: list[int]) -> None:
-    shown = Browser(State())
+    shown = Browser(CommandState())
     await shown.redirect("https://login.example?state=s")
     reader, writer = await asyncio.open_connection("127.0.0.1", ports[0])
     writer.write(b"GET /callback?code=c&state=s HTTP/1.1\r\n\r\n")
@@ -108,4 +108,4 @@ async def test_a_browser_that_is_fast_finds_someone_who_listens(opened: list[str
 
 async def test_nobody_comes_back_who_was_never_sent() -> None:
     with pytest.raises(UsageError):
-        await Browser(State()).callback()
+        await Browser(CommandState()).callback()

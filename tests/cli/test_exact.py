@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from remit.cli.output import cells
-from remit.cli.question import Row, diff_rows, value_rows
+from remit.cli.question import ScreenRow, diff_rows, value_rows
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text() | st.text("ab\n\r\t \\\u202e\x1b"),
@@ -61,12 +61,12 @@ def test_no_row_is_wider_than_it_may_be_and_all_can_be_seen(value: Any, width: i
 @settings(deadline=None)
 @given(JSON)
 def test_rows_of_several_columns_hold_the_same_as_whole_lines(value: Any) -> None:
-    joined: list[Row] = []
+    joined: list[ScreenRow] = []
     for row in value_rows(value, 12):
         if row.mark == "=":
             assert row.text == f"{len(joined[-1].text):,} characters"
         elif row.mark == ">":
-            joined[-1] = Row(joined[-1].mark, joined[-1].text + row.text)
+            joined[-1] = ScreenRow(joined[-1].mark, joined[-1].text + row.text)
         else:
             joined.append(row)
     assert joined == value_rows(value, None)
@@ -79,7 +79,7 @@ def test_a_text_can_be_read_back_from_its_rows(text: str) -> None:
     assert "".join(f"{line}\n" for line in lines) == text
 
 
-def read_back(row: Row) -> str:
+def read_back(row: ScreenRow) -> str:
     if row.mark == '"':
         return row.text
     return row.text.encode("latin-1", "backslashreplace").decode("unicode_escape")

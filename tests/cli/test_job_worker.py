@@ -8,7 +8,7 @@ import pytest
 
 from remit import Run, recipe, tool
 from remit.cli.job_worker import _stopped
-from remit.jobs.state import History
+from remit.jobs.state import JobHistory
 from tests.opened import OpenRemit, until
 
 
@@ -35,7 +35,7 @@ async def test_no_call_begins_while_a_stopped_command_looks_which_ones_are_under
         await until(remit, job.id, lambda row: row.state == "running")
         history = remit.service.jobs.history
 
-        async def goes_on_meanwhile(job: str) -> History:
+        async def goes_on_meanwhile(job: str) -> JobHistory:
             found = await history(job)
             monkeypatch.setattr(remit.service.jobs, "history", history)
             gate.set()

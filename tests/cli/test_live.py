@@ -3,8 +3,8 @@ from __future__ import annotations
 import io
 from typing import Any
 
-from remit.cli.output import Channel
-from remit.cli.watch import Lines, LiveView
+from remit.cli.output import OutputChannel
+from remit.cli.watch import LineView, LiveView
 from remit.journal.event import Event
 from remit.journal.kinds import (
     ErrorInfo,
@@ -30,7 +30,7 @@ class Tty(io.StringIO):
         return True
 
 
-class Screen(Channel):
+class Screen(OutputChannel):
     """A channel into a text."""
 
     def __init__(self, stream: io.StringIO) -> None:
@@ -67,7 +67,7 @@ def finished(step: str, error: ErrorInfo | None = None) -> ToolInvocationFinishe
 
 def test_lines_tell_of_every_ended_step_once() -> None:
     stream = io.StringIO()
-    view = Lines(Screen(stream))
+    view = LineView(Screen(stream))
     view.show([followed(started("1"))])
     assert stream.getvalue() == ""
     broken = ErrorInfo(code="TOOL_EXEC_FAILED", message="x")
@@ -78,7 +78,7 @@ def test_lines_tell_of_every_ended_step_once() -> None:
 
 def test_lines_of_several_jobs_begin_with_their_ids() -> None:
     stream = io.StringIO()
-    Lines(Screen(stream)).show([followed(TimeRecorded(step="1", value=5)), followed()])
+    LineView(Screen(stream)).show([followed(TimeRecorded(step="1", value=5)), followed()])
     assert stream.getvalue() == f"{JOB} 1 time ok\n"
 
 

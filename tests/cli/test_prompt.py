@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from remit.cli.output import Output, pretty
-from remit.cli.prompt import Prompt
+from remit.cli.output import TerminalOutput, pretty
+from remit.cli.prompt import TerminalPrompt
 from remit.cli.question import show_question
 from remit.codes import Code
 from remit.errors import StateError
@@ -65,9 +65,9 @@ class Decided:
 
 async def ask(
     monkeypatch: pytest.MonkeyPatch, asked: ConfirmationView, *typed: str | None, decided: Any = Decided
-) -> tuple[bool, Remit, Prompt]:
+) -> tuple[bool, Remit, TerminalPrompt]:
     remit: Any = Remit(decided)
-    prompt = Prompt(remit, Output("never"), "bob")
+    prompt = TerminalPrompt(remit, TerminalOutput("never"), "bob")
     answers = iter(typed)
 
     async def line(_prompt: str) -> str | None:

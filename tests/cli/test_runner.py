@@ -8,7 +8,7 @@ import signal
 import pytest
 
 from remit.cli.errors import InterruptedByUserError
-from remit.cli.runner import Stop, run_async
+from remit.cli.runner import SignalStop, run_async
 
 
 def interrupt() -> None:
@@ -20,7 +20,7 @@ async def forever() -> None:
 
 
 def test_what_the_coroutine_returns_is_returned() -> None:
-    async def work(_stop: Stop) -> int:
+    async def work(_stop: SignalStop) -> int:
         return 7
 
     assert run_async(work) == 7
@@ -29,7 +29,7 @@ def test_what_the_coroutine_returns_is_returned() -> None:
 def test_the_first_signal_cancels_and_lets_everything_unwind() -> None:
     unwound = []
 
-    async def work(_stop: Stop) -> None:
+    async def work(_stop: SignalStop) -> None:
         asyncio.get_running_loop().call_soon(interrupt)
         try:
             await forever()
@@ -42,7 +42,7 @@ def test_the_first_signal_cancels_and_lets_everything_unwind() -> None:
 
 
 def test_the_second_signal_hurries_what_unwinding_waits_for() -> None:
-    async def work(stop: Stop) -> None:
+    async def work(stop: SignalStop) -> None:
         hurried = asyncio.Event()
 
         async def hurry() -> None:
@@ -61,7 +61,7 @@ def test_the_second_signal_hurries_what_unwinding_waits_for() -> None:
 
 
 def test_the_third_signal_gets_through_whatever_happens() -> None:
-    async def work(_stop: Stop) -> None:
+    async def work(_stop: SignalStop) -> None:
         for _ in range(2):
             interrupt()
         with contextlib.suppress(asyncio.CancelledError):
@@ -74,7 +74,7 @@ def test_the_third_signal_gets_through_whatever_happens() -> None:
 
 
 def test_gentle_means_that_the_first_signal_only_asks() -> None:
-    async def work(stop: Stop) -> str:
+    async def work(stop: SignalStop) -> str:
         asyncio.get_running_loop().call_soon(interrupt)
         await stop.requested.wait()
         return "ended by itself"
@@ -87,7 +87,7 @@ def test_handlers_are_put_back_and_ignored_signals_stay_ignored() -> None:
     ignored = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
 
-        async def work(_stop: Stop) -> tuple[object, object]:
+        async def work(_stop: SignalStop) -> tuple[object, object]:
             return signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGHUP)
 
         inside, hangup = run_async(work)
@@ -107,7 +107,7 @@ def test_tasks_left_behind_are_ended() -> None:
         finally:
             ended.append(True)
 
-    async def work(_stop: Stop) -> None:
+    async def work(_stop: SignalStop) -> None:
         started = asyncio.create_task(left())
         await asyncio.wait([started], timeout=0)
 

@@ -13,8 +13,8 @@ from remit.codes import Code
 from remit.errors import JournalError, StateError
 from remit.journal.retirement import mark_live, mark_moved
 from remit.parts.tickets import wiring
-from remit.parts.tickets.runner import Runner
-from remit.service.workers import Workers
+from remit.parts.tickets.runner import TicketRunner
+from remit.service.workers import WorkersNoun
 from remit_testing.clock import ManualClock
 from tests.opened import OpenRemit, local_engine
 
@@ -59,12 +59,12 @@ async def test_the_work_on_tickets_begins_anew_and_log_and_health_say_why_it_end
     stop, ends = asyncio.Event(), [StateError("not this one", code=Code.HEAD_FORGED), ValueError("a defect")]
     clock = ManualClock()
 
-    async def run(_runner: Runner, _stop: asyncio.Event, *, once: bool) -> None:
+    async def run(_runner: TicketRunner, _stop: asyncio.Event, *, once: bool) -> None:
         if ends:
             raise ends.pop(0)
         await stop.wait()
 
-    monkeypatch.setattr(Runner, "run", run)
+    monkeypatch.setattr(TicketRunner, "run", run)
     async with remit_in(clock=clock) as remit:
         keeping = asyncio.create_task(services.keep_part(remit, on_tickets(remit, stop)))
         for why in ("HEAD_FORGED: not this one", "a defect"):
@@ -86,15 +86,15 @@ async def test_beside_a_journal_that_moved_everything_rests_and_says_so_once(
     remit_in: OpenRemit, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(services, "AGAIN_S", 0.001)
-    refusal, looks, often = Workers.refusal, [0], asyncio.Event()
+    refusal, looks, often = WorkersNoun.refusal, [0], asyncio.Event()
 
-    async def counted(workers: Workers) -> JournalError | None:
+    async def counted(workers: WorkersNoun) -> JournalError | None:
         looks[0] += 1
         if looks[0] > 20:  # by both parts, again and again
             often.set()
         return await refusal(workers)
 
-    monkeypatch.setattr(Workers, "refusal", counted)
+    monkeypatch.setattr(WorkersNoun, "refusal", counted)
     async with remit_in(recipes=[counts], work=False) as remit:
         job = await remit.start(counts())
         await mark_moved(remit.runtime.journal, "elsewhere.db")

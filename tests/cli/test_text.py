@@ -3,8 +3,8 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from remit.cli.output import Channel, cells, clean, cut, one_line, pad
-from remit.cli.tables import Column, fields, table
+from remit.cli.output import OutputChannel, cells, clean, cut, one_line, pad
+from remit.cli.tables import TableColumn, fields, table
 
 
 @settings(deadline=None)
@@ -36,7 +36,7 @@ def test_wide_and_combining_characters_take_the_room_they_take() -> None:
 # --- tables
 
 
-class Screen(Channel):
+class Screen(OutputChannel):
     """A channel of a given width that keeps its lines."""
 
     def __init__(self, columns: int | None) -> None:
@@ -53,7 +53,7 @@ class Screen(Channel):
 
 
 ID = "job_01m80d3wxwe00ba4m4adcs3210"
-COLUMNS = (Column("JOB"), Column("NAME", whole=False), Column("ABOUT", whole=False))
+COLUMNS = (TableColumn("JOB"), TableColumn("NAME", whole=False), TableColumn("ABOUT", whole=False))
 
 
 @settings(deadline=None)

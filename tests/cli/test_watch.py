@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from remit import Remit, Run, recipe, tool
-from remit.cli.watch import Silent, Watch, followed
+from remit.cli.watch import JobWatch, Silent, followed
 from remit.jobs.state import stream_of
 from remit.record.job_story import JobStory
 from remit.record.views import ConfirmationView, JobRow
@@ -99,7 +99,7 @@ async def start(remit: Remit, bound: Any) -> JobStory:
 async def test_a_job_that_waits_for_a_person_is_left_to_them(remit_in: OpenRemit) -> None:
     async with remit_in(**OPEN) as remit:
         job = await start(remit, memo())
-        await Watch(remit, [job], Recorder(), None, patient=False).run()
+        await JobWatch(remit, [job], Recorder(), None, patient=False).run()
         assert (job.row.state, job.row.stuck, job.risky) == ("waiting", False, False)
         assert [wait.type for wait in job.waits] == ["human"]
 
@@ -107,14 +107,14 @@ async def test_a_job_that_waits_for_a_person_is_left_to_them(remit_in: OpenRemit
 async def test_a_job_with_a_timer_under_way_is_not_left_before_it_fired(remit_in: OpenRemit) -> None:
     async with remit_in(**OPEN) as remit:
         job = await start(remit, sleepy())
-        await Watch(remit, [job], Recorder(), None, patient=False).run()
+        await JobWatch(remit, [job], Recorder(), None, patient=False).run()
         assert [wait.type for wait in job.waits] == ["human"], "the timer has fired"
 
 
 async def test_patience_waits_for_others_and_says_so_once(remit_in: OpenRemit) -> None:
     async with remit_in(**OPEN) as remit:
         job, view = await start(remit, memo()), Recorder()
-        watching = asyncio.create_task(Watch(remit, [job], view, None, patient=True).run())
+        watching = asyncio.create_task(JobWatch(remit, [job], view, None, patient=True).run())
         while not (questions := await remit.service.confirmations.pending(job.job)):
             await remit.runtime.journal.changed(0)
         await remit.service.confirmations.decide(questions[0].confirmation, "approve", by="bob")
@@ -126,7 +126,7 @@ async def test_patience_waits_for_others_and_says_so_once(remit_in: OpenRemit) -
 async def test_questions_are_put_to_the_person_while_the_view_rests(remit_in: OpenRemit) -> None:
     async with remit_in(**OPEN) as remit:
         job, view = await start(remit, memo()), Recorder()
-        await Watch(remit, [job], view, Answers(remit, "approve"), patient=False).run()
+        await JobWatch(remit, [job], view, Answers(remit, "approve"), patient=False).run()
         assert job.row.state == "completed"
         assert view.told.index("pause") < view.told.index("go on")
 
@@ -147,21 +147,21 @@ async def test_what_follows_a_look_that_took_long_is_seen_soon(
         monkeypatch.setattr(type(clock), "monotonic", lambda _clock: monotonic() + waited)
         monkeypatch.setattr(remit.service.jobs, "row", late)
         async with asyncio.timeout(PATIENCE_S):
-            await Watch(remit, [job], Recorder(), Answers(remit, "approve"), patient=False).run()
+            await JobWatch(remit, [job], Recorder(), Answers(remit, "approve"), patient=False).run()
         assert job.row.state == "completed"
 
 
 async def test_a_question_left_for_later_is_not_asked_again(remit_in: OpenRemit) -> None:
     async with remit_in(**OPEN) as remit:
         job = await start(remit, memo())
-        await Watch(remit, [job], Recorder(), Answers(remit, "later"), patient=False).run()
+        await JobWatch(remit, [job], Recorder(), Answers(remit, "later"), patient=False).run()
         assert job.row.state == "waiting"
 
 
 async def test_a_question_answered_elsewhere_is_withdrawn(remit_in: OpenRemit) -> None:
     async with remit_in(**OPEN) as remit:
         job, answers = await start(remit, memo()), Answers(remit)
-        watching = asyncio.create_task(Watch(remit, [job], Recorder(), answers, patient=False).run())
+        watching = asyncio.create_task(JobWatch(remit, [job], Recorder(), answers, patient=False).run())
         await answers.asked.wait()
         await remit.service.confirmations.decide(answers.current, "deny", by="bob")
         await watching
@@ -206,7 +206,7 @@ async def test_a_question_edited_while_the_watch_looks_stays_on_the_screen(
             return found
 
         monkeypatch.setattr(remit.service.confirmations, "pending", edited_meanwhile)
-        watching = asyncio.create_task(Watch(remit, [job], Recorder(), person, patient=False).run())
+        watching = asyncio.create_task(JobWatch(remit, [job], Recorder(), person, patient=False).run())
         await again.wait()
         assert (len(person.put), person.withdrawn.is_set()) == (1, False)
         await remit.service.confirmations.decide(person.current, "approve", by="bob")
@@ -240,7 +240,7 @@ async def test_a_question_edited_here_stays_on_the_screen_while_its_job_waits_fo
         monkeypatch.setattr(confirmations, "recall", once_looked)
         monkeypatch.setattr(remit.service.confirmations, "pending", looks)
         monkeypatch.setattr(person, "withdraw", withdraw)
-        watching = asyncio.create_task(Watch(remit, [job], Recorder(), person, patient=False).run())
+        watching = asyncio.create_task(JobWatch(remit, [job], Recorder(), person, patient=False).run())
         await between.wait()
         assert (len(person.put), person.withdrawn.is_set()) == (1, False)
         await remit.service.confirmations.decide(person.current, "approve", by="bob")
@@ -265,7 +265,7 @@ async def test_a_stop_while_a_question_is_withdrawn_is_heard(remit_in: OpenRemit
 
     async with remit_in(**OPEN) as remit:
         job, person = await start(remit, memo()), Leaves(remit)
-        watching = asyncio.create_task(Watch(remit, [job], Recorder(), person, patient=True).run())
+        watching = asyncio.create_task(JobWatch(remit, [job], Recorder(), person, patient=True).run())
         await person.asked.wait()
         await remit.service.confirmations.decide(person.current, "deny", by="bob")
         await person.leaves.wait()
@@ -290,7 +290,7 @@ async def test_an_answer_given_while_the_watch_looks_is_heard(
             return await pending(job)
 
         monkeypatch.setattr(remit.service.confirmations, "pending", answered_first)
-        await Watch(remit, [job], Recorder(), answers, patient=False).run()
+        await JobWatch(remit, [job], Recorder(), answers, patient=False).run()
         assert job.row.state == "completed"
         assert answers.withdrawn.is_set() is screen
 
@@ -298,7 +298,7 @@ async def test_an_answer_given_while_the_watch_looks_is_heard(
 async def test_a_job_is_read_as_it_stands(remit_in: OpenRemit) -> None:
     async with remit_in(**OPEN) as remit:
         job = await start(remit, memo())
-        await Watch(remit, [job], Recorder(), None, patient=False).run()
+        await JobWatch(remit, [job], Recorder(), None, patient=False).run()
         again = await followed(remit, job.job)
         assert again.steps == job.steps
         assert [step.name for step in again.steps] == ["tool.memo.write"]

@@ -9,9 +9,9 @@ from contextlib import asynccontextmanager
 from remit.api.part import Api
 from remit.api.table import ROUTES
 from remit.clock import SystemClock
-from remit.http.access import Places
+from remit.http.access import RequestPlaces
 from remit.http.guard import Guard, Token
-from remit.http.router import Mount, Router
+from remit.http.router import PartMount, Router
 from remit.http.server import listen, serve
 from remit.service.service import Service
 
@@ -22,7 +22,7 @@ async def serving(service: Service, tokens: Sequence[Token] = (), port: int = 0)
     guard = Guard.of("127.0.0.1", (), tokens, SystemClock())
     stop = asyncio.Event()
     with listen("127.0.0.1", port) as listening:
-        router = Router(guard, [Mount("/", Api(service, ROUTES, Places(64)), None)])
+        router = Router(guard, [PartMount("/", Api(service, ROUTES, RequestPlaces(64)), None)])
         running = asyncio.create_task(serve(router, listening, stop))
         try:
             yield f"http://127.0.0.1:{listening.getsockname()[1]}"

@@ -12,7 +12,7 @@ from remit.client import RemoteRemit
 from remit.errors import NotFoundError, ServerError
 from remit.jobs.state import stream_of
 from remit.models.reply import Delta
-from remit.models.tail import Piece
+from remit.models.tail import AnswerPiece
 from tests.client.conftest import serving
 from tests.client.test_connection import clock_of, peer
 from tests.opened import OpenRemit, until_waiting
@@ -94,9 +94,9 @@ async def test_what_models_say_is_heard_while_they_say_it_until_the_job_ends(rem
             await remit.service.jobs.signal(job, "go")
             assert [piece async for piece in heard] == []
         assert pieces == [
-            Piece("3", 0, Delta("text", "It is ")),
-            Piece("3", 6, Delta("reasoning", "hm")),
-            Piece("3", 8, Delta("text", "the \u2028 moon.")),
+            AnswerPiece("3", 0, Delta("text", "It is ")),
+            AnswerPiece("3", 6, Delta("reasoning", "hm")),
+            AnswerPiece("3", 8, Delta("text", "the \u2028 moon.")),
         ]
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from remit.client.connection import Connection
+from remit.client.connection import ServerConnection
 from remit.client.twin import twin
 from remit.codes import Code
 from remit.errors import UsageError
@@ -15,7 +15,7 @@ from remit.parts.tickets.remote import RemoteTickets
 from remit.record.usage import Usage
 
 
-class Recorded(Connection):
+class Recorded(ServerConnection):
     """Keeps what it is asked, and sends nothing."""
 
     def __init__(self) -> None:

@@ -18,7 +18,7 @@ from remit import Remit
 from remit.clock import SystemClock
 from remit.ids import new_id
 from remit.journal.kinds import CommandCommitted, CommandStarted, ToolInvocationStarted, decode
-from remit.models.message import Message, ToolResult
+from remit.models.message import Message, ToolMessage
 from remit.settings import load
 from remit_testing.models import ChatSpeech, ModelServer, Received, Scene, SceneCall, Streamed
 from tests.journal.storages import PostgresStorage
@@ -108,7 +108,7 @@ async def _ends_the_same(tmp_path: Path, url: str) -> None:
     found, events = await _read(tmp_path / "killed", url, killed)
     assert found == expected
     assert found[-1].text == "All booked."
-    results = [block for message in found for block in message.blocks if isinstance(block, ToolResult)]
+    results = [block for message in found for block in message.blocks if isinstance(block, ToolMessage)]
     assert len(results) == TURNS * CALLS
 
     booked = Counter(path.name.rpartition("-")[0] for path in (tmp_path / "killed" / "ledger").iterdir())

@@ -28,7 +28,7 @@ def test_every_name_is_defined_in_its_file(link: str, name: str) -> None:
 
 
 def test_the_walk_names_what_it_passes() -> None:
-    assert {"Run.call", "Effects.call", "Calls.make", "Gateway.call", "Invoke", "Sessions.call"} <= {
+    assert {"Run.call", "Effects.call", "EffectCalls.make", "Gateway.call", "Invoke", "Sessions.call"} <= {
         name for _, name in NAMED
     }
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from remit.http.guard import digest_of
 from remit.settings import documented, load
-from remit.settings.clients import Client, bearer, clients
+from remit.settings.clients import ClientTable, bearer, clients
 from remit.settings.expansion import expanded
 from remit.settings.file import MAX_BYTES
 from remit.settings.mcp import McpServer
@@ -53,7 +53,7 @@ def test_every_key_of_a_server_is_listed_and_no_other() -> None:
 
 def test_every_key_of_a_client_is_listed_and_no_other() -> None:
     part = PAGE.partition("## Clients")[2]
-    assert tuple(re.findall(r"^\| `(\w+)` \|", part, re.MULTILINE)) == Client.__struct_fields__
+    assert tuple(re.findall(r"^\| `(\w+)` \|", part, re.MULTILINE)) == ClientTable.__struct_fields__
 
 
 def test_the_servers_and_clients_of_the_example_load_and_can_be_connected(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from remit.journal.blobs import BlobRef
 from remit.journal.kinds import KINDS, ConfirmationDecided, ErrorInfo, MessageKept, Payload, ScheduleOrigin, SkillPin
 from remit.journal.kinds.calls import DecisionFacts
 from remit.journal.kinds.people import Extension, Via
-from remit.parts.model_gateway.kinds import Segment
+from remit.parts.model_gateway.kinds import BodySegment
 from tests.every_kind import EVERY_KIND
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -27,7 +27,7 @@ NAMED = {
     BlobRef: "[reference](#reference)",
     ErrorInfo: "[error](#error)",
     MessageKept: "[message](#message)",
-    Segment: "[segment](#segment)",
+    BodySegment: "[segment](#segment)",
     ScheduleOrigin: "[schedule](#schedule)",
     SkillPin: "[skill](#skill)",
     DecisionFacts: "[decision facts](#decision-facts)",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from pathlib import Path
 
-from remit.parts.audit.formats.table import ROWS, Row
+from remit.parts.audit.formats.table import ROWS, FormatRow
 
 PAGE = (Path(__file__).parents[2] / "docs/audit.md").read_text(encoding="utf-8")
 
@@ -21,7 +21,7 @@ def table() -> list[str]:
     ]
 
 
-def _cells(row: Row) -> tuple[str, ...]:
+def _cells(row: FormatRow) -> tuple[str, ...]:
     ael = f"{row.run}: `{row.name}` {row.direction}"
     return (ael, *(f"`{cell}`" if cell else "" for cell in (row.action, row.receipt, row.ocsf, row.span)))
 

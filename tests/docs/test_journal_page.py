@@ -9,7 +9,7 @@ import pytest
 
 from remit.codes import Code
 from remit.journal.blobs import INLINE_LIMIT
-from remit.journal.event import Head
+from remit.journal.event import StreamHead
 from remit.journal.sqlite.store import BUSY_MS
 
 ROOT = Path(__file__).parents[2]
@@ -31,7 +31,7 @@ def test_every_field_of_a_head_on_the_page_exists() -> None:
     (table,) = re.findall(r"\| field \| meaning \|\n(.*?)\n\n", PAGE, re.DOTALL)
     named = set(re.findall(r"`(\w+)`", table))
     left_out = {"stream", "kind", "created_at", "updated_at"}
-    assert named | left_out == set(Head.__struct_fields__)
+    assert named | left_out == set(StreamHead.__struct_fields__)
 
 
 @pytest.mark.parametrize("path", sorted(set(re.findall(r"`((?:src|tests)/[\w/.]+)`", PAGE))))

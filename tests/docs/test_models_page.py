@@ -15,7 +15,7 @@ from remit.models.limiter import SHORT_S
 from remit.models.names import PROVIDERS, parse
 from remit.models.registry import KEYS
 from remit.models.reply import Stop
-from remit.models.script import Step, load
+from remit.models.script import ScriptStep, load
 
 PAGE = (Path(__file__).parents[2] / "docs/models.md").read_text(encoding="utf-8")
 WHEN = {"now": "now", "at": "at the time that the provider names", "none": "no"}
@@ -58,7 +58,7 @@ def test_the_script_of_the_page_is_one_and_every_key_is_listed(title: str, tmp_p
     (tmp_path / "s.yaml").write_text(script)
     assert load(parse("scripted:s.yaml"), tmp_path).name.model == "s.yaml"
     assert len(yaml.safe_load(script)) == 3
-    assert {row[0] for row in _rows(title)} == set(Step.__struct_fields__)
+    assert {row[0] for row in _rows(title)} == set(ScriptStep.__struct_fields__)
 
 
 def test_an_answer_on_the_page_has_the_attributes_that_are_read_and_listed() -> None:

@@ -6,8 +6,8 @@ import re
 from pathlib import Path
 
 from remit.parts.notify.people import read_directory
-from remit.parts.notify.sender import Message
-from remit.parts.notify.target import ABOUT_CALLS, EVENTS, OPEN, Target
+from remit.parts.notify.sender import Notice
+from remit.parts.notify.target import ABOUT_CALLS, EVENTS, OPEN, NotifyTarget
 from remit.parts.notify.turns import read_targets
 from remit.settings import load
 
@@ -43,8 +43,8 @@ def test_the_example_is_read(tmp_path: Path) -> None:
 
 def test_every_event_key_and_field_is_listed() -> None:
     assert named("Events") == list(EVENTS)
-    assert sorted(named("Keys of a target")) == sorted({*Target.__struct_encode_fields__} - {"person"})
-    assert sorted(named("The message")) == sorted(Message.__struct_fields__)
+    assert sorted(named("Keys of a target")) == sorted({*NotifyTarget.__struct_encode_fields__} - {"person"})
+    assert sorted(named("The message")) == sorted(Notice.__struct_fields__)
 
 
 def test_the_table_says_which_events_take_which_conditions() -> None:

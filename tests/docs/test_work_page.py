@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from remit.parts.work.result import RESULT_CODES
-from remit.parts.work.workflow import Flow, Group, OutboxTable, WorkflowFile
+from remit.parts.work.workflow import FlowTable, IssueGroup, OutboxTable, WorkflowFile
 from tests.parts.work.executors.repository import git
 
 pytestmark = pytest.mark.slow
@@ -105,7 +105,7 @@ def test_the_executor_of_the_examples_is_short_and_named() -> None:
 
 
 @pytest.mark.parametrize(
-    ("title", "table"), [("Forges", OutboxTable), ("The control plane", Group), ("The control plane", Flow)]
+    ("title", "table"), [("Forges", OutboxTable), ("The control plane", IssueGroup), ("The control plane", FlowTable)]
 )
 def test_every_key_is_explained(title: str, table: type) -> None:
     keys = set(table.__struct_fields__) - {"path"}  # type: ignore[attr-defined]

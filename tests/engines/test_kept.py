@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from remit import Remit, Run, recipe
 from remit.jobs.routes import kept_for, unkept
 from remit.jobs.state import stream_of
-from remit.journal.event import Claim, HeadPatch
+from remit.journal.event import HeadPatch, LeaseClaim
 from remit.journal.leases import Owner
 from tests.opened import OpenRemit, local_engine, until
 
@@ -116,7 +116,7 @@ async def test_a_stream_that_is_chosen_later_is_taken_over_from_the_dead_at_once
         job = await remit.start(marks())
         journal = remit.runtime.journal
         now = journal.clock.now()
-        claim = Claim(kind="job", owner=str(dead()), now=now, lease_until=now + 10**9, state="running")
+        claim = LeaseClaim(kind="job", owner=str(dead()), now=now, lease_until=now + 10**9, state="running")
         assert await journal.acquire(stream_of(job.id), claim) is not None
         while local_engine(remit).claiming.look_for_dead:
             await remit.runtime.journal.heads_changed(0)  # the first look is over once it is not wanted any more

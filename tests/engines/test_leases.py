@@ -12,7 +12,7 @@ from remit import Remit, Run, recipe, tool
 from remit.clock import SystemClock
 from remit.jobs.execution import JobExecution
 from remit.jobs.state import stream_of
-from remit.journal.event import Claim, HeadPatch
+from remit.journal.event import HeadPatch, LeaseClaim
 from remit.journal.journal import Journal
 from remit.wiring.journal import open_store
 from tests.jumping import JumpingClock
@@ -76,7 +76,7 @@ async def borrowed(remit: Remit, folder: Path, job: str) -> None:
     """Another worker takes a job over from this process, as if that had been frozen, and gives it up again at once."""
     journal = Journal(open_store(str(folder / "journal.db"), SystemClock()))
     now, stream = journal.clock.now(), stream_of(job)
-    terms = Claim(kind="job", owner="another", now=now, lease_until=now + 10**9, state="running")
+    terms = LeaseClaim(kind="job", owner="another", now=now, lease_until=now + 10**9, state="running")
     lease = await journal.acquire(stream, terms, over=remit.runtime.engine.owner)
     assert lease is not None
     await journal.append(

@@ -17,7 +17,7 @@ from remit import Options, Run, recipe, tool
 from remit.clock import SystemClock
 from remit.errors import NotFoundError
 from remit.jobs.state import stream_of
-from remit.journal.event import Claim
+from remit.journal.event import LeaseClaim
 from remit.journal.journal import Journal
 from remit.journal.kinds import WaitCompleted
 from remit.journal.leases import Owner
@@ -146,7 +146,9 @@ def hold(folder: str, jobs: list[str]) -> None:
         settings = load(env={}, cwd=Path(folder), flags={"journal.url": str(Path(folder) / "journal.db")})
         journal = Journal(open_store(settings.journal.url, SystemClock()))
         far = journal.clock.now() + 10**12
-        claim = Claim(kind="job", owner=str(Owner.this()), now=journal.clock.now(), lease_until=far, state="running")
+        claim = LeaseClaim(
+            kind="job", owner=str(Owner.this()), now=journal.clock.now(), lease_until=far, state="running"
+        )
         for job in jobs:
             assert await journal.acquire(f"job/{job}", claim) is not None
         os._exit(7)

@@ -12,7 +12,7 @@ from remit import Remit, Run, recipe
 from remit.engines.presence import KIND, Presence, present, with_code
 from remit.jobs.routes import kept_for
 from remit.jobs.state import stream_of
-from remit.journal.event import Claim, HeadPatch, HeadQuery, Lease
+from remit.journal.event import HeadPatch, HeadQuery, Lease, LeaseClaim
 from remit.journal.leases import Owner
 from remit.settings import load
 from remit.settings.file import SettingsFile
@@ -74,7 +74,7 @@ async def test_a_process_that_dies_between_two_steps_leaves_no_trace_of_working(
             await presence.leave()
         if step == "claimed":
             now = journal.clock.now()
-            claim = Claim(kind=KIND, owner=dead, now=now, lease_until=now + 10**9, state="starting")
+            claim = LeaseClaim(kind=KIND, owner=dead, now=now, lease_until=now + 10**9, state="starting")
             assert len(await journal.claim(claim)) == 1
         assert await present(journal) == []
 
@@ -86,7 +86,7 @@ async def test_a_process_that_was_frozen_between_claim_and_word_takes_another_st
         journal = remit.runtime.journal
         claim, streams = journal.claim, list[str]()
 
-        async def claimed(terms: Claim) -> list[Lease]:
+        async def claimed(terms: LeaseClaim) -> list[Lease]:
             leases = await claim(terms)
             if leases and not streams:
                 streams.append(leases[0].head.stream)

@@ -317,7 +317,7 @@ def test_an_older_python_says_so_and_judges_no_package(
 
 
 def test_what_it_says_cannot_move_a_terminal() -> None:
-    said = verify.describe("x.zip", verify.Verdict("rejected", "\x1b[2J\u202eevil\n", "container_invalid"))
+    said = verify.describe("x.zip", verify.PackageVerdict("rejected", "\x1b[2J\u202eevil\n", "container_invalid"))
     assert said == "rejected x.zip: container_invalid: ?[2J?evil?"
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from remit.codes import Code
 from remit.errors import ProviderError
 from remit.files import directory
-from remit.files.directory import MAX_DEPTH, ConfinedDirectory, Entry, parts_of, read_at, translated
+from remit.files.directory import MAX_DEPTH, ConfinedDirectory, WalkEntry, parts_of, read_at, translated
 
 CAP = 1_000
 
@@ -251,4 +251,4 @@ def test_no_path_that_is_accepted_can_leave(path: str) -> None:
 
 
 def test_an_entry_knows_its_name() -> None:
-    assert Entry("a/b/c.txt", "file", 1, 2).name == "c.txt"
+    assert WalkEntry("a/b/c.txt", "file", 1, 2).name == "c.txt"

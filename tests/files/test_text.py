@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remit.files.text import Readable, decode, is_prose, readable, suffix_of
+from remit.files.text import ReadableText, decode, is_prose, readable, suffix_of
 
 characters = st.text(st.characters(exclude_categories=["Cs", "Cc"]))
 
@@ -62,15 +62,15 @@ def test_utf16_that_hides_nul_characters_or_lone_surrogates_is_no_text() -> None
 
 def test_a_page_is_read_as_its_text_and_other_files_as_they_are() -> None:
     page = b"<title>T</title><p>One &amp; two"
-    assert readable("a/page.HTML", page) == Readable("One & two", "T")
-    assert readable("a/page.txt", page) == Readable(page.decode(), "")
+    assert readable("a/page.HTML", page) == ReadableText("One & two", "T")
+    assert readable("a/page.txt", page) == ReadableText(page.decode(), "")
     assert readable("a/page.html", b"\0") is None
 
 
 def test_a_control_character_costs_a_page_its_place_alone() -> None:
-    assert readable("a.html", b"<p>one\x1a two") == Readable("one\x1a two", "")
+    assert readable("a.html", b"<p>one\x1a two") == ReadableText("one\x1a two", "")
     assert readable("a.txt", b"one\x1a two") is None
-    assert readable("a.txt", b"one\r\n\x1a") == Readable("one\r\n\x1a", "")  # how DOS ends a file
+    assert readable("a.txt", b"one\r\n\x1a") == ReadableText("one\r\n\x1a", "")  # how DOS ends a file
 
 
 def test_a_page_nested_deeper_than_pages_are_is_not_read() -> None:

@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from remit.canonical import digest
-from remit.gateway.call import Call, Request, asked, no_progress
+from remit.gateway.call import Call, GateRequest, asked, no_progress
 from tests.gateway.world import opened
 
 
 async def call(args: Any, **said: Any) -> Call:
     async with opened() as world:
-        request = Request(tool="math_add", args=args, step="1", principal="alice", **said)
+        request = GateRequest(tool="math_add", args=args, step="1", principal="alice", **said)
         return Call(request, world.journal, world.writer, no_progress)
 
 

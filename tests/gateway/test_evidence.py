@@ -14,7 +14,7 @@ from remit.canonical import sha256
 from remit.clock import DAY
 from remit.codes import Code
 from remit.gateway.outcome import EvidenceItem
-from remit.gateway.result import CUT, FORBIDDEN, NEVER, EvidenceLimits, Kept, keep, problem
+from remit.gateway.result import CUT, FORBIDDEN, NEVER, EvidenceLimits, KeptResult, keep, problem
 from remit.tools.provider import EvidenceCandidate
 
 LIMITS = EvidenceLimits(inline=10, raw=100, items=3, days=7)
@@ -29,7 +29,7 @@ def candidate(text: str | None = None, kind: str = "tool_output", **changes: Any
     return EvidenceCandidate(**(said | changes))
 
 
-def kept(*candidates: EvidenceCandidate, limits: EvidenceLimits = LIMITS) -> Kept:
+def kept(*candidates: EvidenceCandidate, limits: EvidenceLimits = LIMITS) -> KeptResult:
     assert not any(problem(each) for each in candidates)
     return keep(candidates, limits, NOW)
 
@@ -184,7 +184,7 @@ def test_class_b_is_not_cut_within_a_character() -> None:
 @pytest.mark.parametrize("kind", [*sorted(NEVER), "SECRETS", "Credentials"])
 def test_class_c_is_never_kept_and_neither_is_what_could_betray_it(kind: str) -> None:
     found = kept(candidate("hunter2", kind, metadata={"user": "hunter"}))
-    assert found == Kept(
+    assert found == KeptResult(
         (
             EvidenceItem(
                 kind=kind,
@@ -224,7 +224,7 @@ def test_items_beyond_the_limit_are_counted() -> None:
 
 def test_where_none_may_be_kept_none_is() -> None:
     limits = EvidenceLimits(inline=10, raw=100, items=0, days=7)
-    assert kept(candidate("x"), limits=limits) == Kept((), ())
+    assert kept(candidate("x"), limits=limits) == KeptResult((), ())
 
 
 @pytest.mark.parametrize(("days", "until"), [(7, NOW + 7 * DAY), (0, None)])

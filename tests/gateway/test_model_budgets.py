@@ -18,7 +18,7 @@ from remit.codes import Code
 from remit.errors import SettingsError
 from remit.gateway.budget import Spent
 from remit.gateway.model_budgets import KIND, Alarms, ModelBudget, Questioner, account_of, budgets_of
-from remit.gateway.model_request import Allowance, Claim, DayLimits, ModelRequest
+from remit.gateway.model_request import Allowance, BudgetClaim, DayLimits, ModelRequest
 from remit.journal.event import HeadQuery
 from remit.journal.journal import Journal
 from remit.journal.kinds import BudgetReached, decode
@@ -124,7 +124,8 @@ async def test_what_is_claimed_and_not_recorded_counts(tmp_path: Path) -> None:
     async with storage.open(clock) as journal:
         allowance = Allowance(journal, DayLimits(), budgets_of(({"name": "b", "tokens": 100},)))
         claims = [
-            Claim(principal="ann", tokens=40, cost=0.0, accounts=allowance.accounts(_request(), "m")) for _ in range(3)
+            BudgetClaim(principal="ann", tokens=40, cost=0.0, accounts=allowance.accounts(_request(), "m"))
+            for _ in range(3)
         ]
         refusals = await asyncio.gather(*(allowance.claim(claim) for claim in claims))
         assert [bool(refusal) for refusal in refusals] == [False, False, True]

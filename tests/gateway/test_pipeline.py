@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from remit.canonical import digest
 from remit.codes import Code
 from remit.errors import JournalError, ProviderError
-from remit.gateway.call import Call, Proceed, Request, no_progress
+from remit.gateway.call import Call, GateRequest, Proceed, no_progress
 from remit.gateway.outcome import EvidenceItem, Outcome
 from remit.gateway.pipeline import MODEL_STAGES, STAGES, _compose
 from remit.journal.kinds import (
@@ -91,7 +91,7 @@ async def test_stages_follow_each_other_and_one_of_them_has_to_answer() -> None:
             return Outcome(status="ok")
 
     async with opened(add) as world:
-        request = Request(tool="x", args={}, step="1", principal="p")
+        request = GateRequest(tool="x", args={}, step="1", principal="p")
         call = Call(request, world.journal, world.writer, no_progress)
         assert (await _compose([First(), Second()])(call)).ok
         assert seen == ["first", "second"]

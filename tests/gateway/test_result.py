@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from remit.codes import Code
-from remit.gateway.result import Checked, Results, _too_deep, words
+from remit.gateway.result import CheckedResult, ResultCheck, _too_deep, words
 from remit.gateway.schema_gate import SchemaGate
-from remit.gateway.services import Limits
+from remit.gateway.services import CallLimits
 from remit.metrics.registry import Registry
 from remit.tools.provider import EvidenceCandidate, ToolResult
 from remit.tools.tool import Tool, admit
@@ -28,9 +28,9 @@ def tool(**changes: Any) -> Tool:
     return admit(meta(**changes), provider, closed=True)
 
 
-def check(result: object, *, of: Tool | None = None, **limits: Any) -> Checked:
-    given = Limits(**limits)
-    return Results(given, ManualClock(), SchemaGate(given.schema_gate, Registry())).check(of or tool(), result)
+def check(result: object, *, of: Tool | None = None, **limits: Any) -> CheckedResult:
+    given = CallLimits(**limits)
+    return ResultCheck(given, ManualClock(), SchemaGate(given.schema_gate, Registry())).check(of or tool(), result)
 
 
 def code(result: object, *, of: Tool | None = None, **limits: Any) -> Code | None:

@@ -14,12 +14,12 @@ from remit.codes import Code
 from remit.errors import JournalError
 from remit.gateway import sums as module
 from remit.gateway.budget import Spent
-from remit.gateway.model_request import Allowance, Claim, DayLimits
+from remit.gateway.model_request import Allowance, BudgetClaim, DayLimits
 from remit.gateway.sums import NAME, ModelSums
-from remit.journal.event import Fold
+from remit.journal.event import JournalFold
 from remit.journal.journal import Journal
 from remit.journal.kinds import CommandCommitted, CommandStarted, JobForked
-from remit.journal.prune import Terms, Uses, look_at, prune_unit
+from remit.journal.prune import StubTerms, Uses, look_at, prune_unit
 from remit.journal.sqlite.store import SqliteStore
 from remit.journal.values import Folds
 from remit_testing.clock import ManualClock
@@ -172,7 +172,7 @@ async def test_processes_that_keep_sums_side_by_side_agree(world: World) -> None
 async def test_sums_that_are_not_this_journals_are_made_anew(world: World, data: bytes) -> None:
     async with world.open() as journal:
         await world.ask(journal, "job/a")
-        assert await journal.folds.keep([Fold(NAME, 900, data)], 0)
+        assert await journal.folds.keep([JournalFold(NAME, 900, data)], 0)
         (spent,) = (await _of(journal)).values()
         assert (spent.calls, spent.tokens) == (1, 7)
         assert [fold.position for fold in await journal.folds.read(NAME)] == [2]
@@ -184,7 +184,7 @@ async def test_sums_that_someone_changed_are_found(world: World) -> None:
         await world.ask(journal, "job/a")
         await _of(journal)
         (cursor, day) = await journal.folds.read(NAME, [str(today)])
-        forged = Fold(day.name, day.position, day.data.replace(b"[7,", b"[0,"))
+        forged = JournalFold(day.name, day.position, day.data.replace(b"[7,", b"[0,"))
         assert forged.data != day.data
         assert await journal.folds.keep([cursor, forged], cursor.position)
         assert await ModelSums(journal).differing() == [today]
@@ -197,7 +197,7 @@ async def test_a_question_reads_no_other_job_however_many_the_day_has_had(
         for number in range(50):
             await world.ask(journal, f"job/{number}")
         allowance = Allowance(journal, DayLimits(tokens=1_000_000))
-        assert await allowance.claim(Claim(principal="ada", tokens=1, cost=0.0)) == ""
+        assert await allowance.claim(BudgetClaim(principal="ada", tokens=1, cost=0.0)) == ""
         looks: list[int] = []
         scan = Journal.scan
 
@@ -213,18 +213,18 @@ async def test_a_question_reads_no_other_job_however_many_the_day_has_had(
         monkeypatch.setattr(Journal, "page", none)
         monkeypatch.setattr(Journal, "heads", none)
         await world.ask(journal, "job/0")
-        assert await allowance.claim(Claim(principal="ada", tokens=1, cost=0.0)) == ""
+        assert await allowance.claim(BudgetClaim(principal="ada", tokens=1, cost=0.0)) == ""
     assert looks == [2]
 
 
 async def test_an_announced_call_counts_even_before_the_sums_hold_it(world: World) -> None:
     async with world.open() as journal:
         allowance = Allowance(journal, DayLimits(tokens=150))
-        claim = Claim(principal="ada", tokens=100, cost=0.0)
+        claim = BudgetClaim(principal="ada", tokens=100, cost=0.0)
         assert await allowance.claim(claim) == ""
         allowance.announced(claim, "inv_1")
         allowance.release(claim)
-        other = Claim(principal="ada", tokens=60, cost=0.0)
+        other = BudgetClaim(principal="ada", tokens=60, cost=0.0)
         assert "used 100 tokens" in await allowance.claim(other)
         await world.ask(journal, "job/a", tokens=7)  # it is inv_1
         assert await allowance.claim(other) == ""
@@ -284,7 +284,7 @@ async def test_what_a_pruned_stream_took_stays_in_the_sums(world: World) -> None
         await ModelSums(journal).keep()
         head = await journal.head("job/2")
         assert head is not None
-        await prune_unit(journal, [await look_at(journal, head)], Uses(journal, ()), Terms())
+        await prune_unit(journal, [await look_at(journal, head)], Uses(journal, ()), StubTerms())
     async with world.open() as journal:
         sums = ModelSums(journal)
         await sums.refresh([day])

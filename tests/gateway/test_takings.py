@@ -12,7 +12,7 @@ import pytest
 
 from remit.clock import SystemClock
 from remit.codes import Code
-from remit.gateway.takings import KIND, LimitUnprovenError, Part, Takings, stream_of
+from remit.gateway.takings import KIND, LimitPart, LimitUnprovenError, Takings, stream_of
 from remit.journal.event import HeadQuery
 from remit.journal.kinds import LimitReturned, LimitTaken
 from remit.policy.limit import Limit
@@ -35,9 +35,9 @@ HARM = {
 """Done to the record of a limit by somebody who can write to the journal."""
 
 
-def part(intent: str, limit: Limit = THREE, amount: str = "0", key: str = KEY, *, bound: bool = True) -> Part:
+def part(intent: str, limit: Limit = THREE, amount: str = "0", key: str = KEY, *, bound: bool = True) -> LimitPart:
     taken = LimitTaken(rule_id="r", intent=intent, tool_name="desk.pay", amount=amount)
-    return Part(limit=limit, key=key, bound=bound, taken=taken)
+    return LimitPart(limit=limit, key=key, bound=bound, taken=taken)
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from remit.gateway.approvals import RememberedApprovals
-from remit.gateway.call import Progress, Request, no_progress
+from remit.gateway.call import GateRequest, Progress, no_progress
 from remit.gateway.confirmation import Confirmation
 from remit.gateway.confirmations import Confirmations
 from remit.gateway.model_request import Allowance, DayLimits
@@ -18,7 +18,7 @@ from remit.gateway.outcome import Outcome
 from remit.gateway.pipeline import Gateway
 from remit.gateway.readiness import DependencyState, Probe, Readiness, probes_of
 from remit.gateway.secrets import Secrets
-from remit.gateway.services import Limits, Services
+from remit.gateway.services import CallLimits, Services
 from remit.gateway.takings import Takings
 from remit.gateway.turnstiles import Turnstiles
 from remit.ids import new_id
@@ -131,7 +131,7 @@ class World:
         self.readiness = Readiness(clock, probes, parts["required"], timeout_s=0.05)
         self.confirmations = Confirmations(self.journal)
         self.remembered = RememberedApprovals(self.journal, self.confirmations)
-        self.limits: Limits = parts["limits"]
+        self.limits: CallLimits = parts["limits"]
         self.calls: Mapping[str, CallLimit] = parts["calls"]
         self.secrets: Secrets = parts["secrets"]
         self.stream = f"session/{new_id('ses')}"
@@ -163,7 +163,7 @@ class World:
     ) -> Outcome:
         """Call a tool as alice, in step 1 of this session."""
         said = {"step": "1", "principal": ALICE, **asked}
-        request = Request(tool=tool, args={} if args is None else args, **said)
+        request = GateRequest(tool=tool, args={} if args is None else args, **said)
         return await self.gateway.call(request, self.writer, progress)
 
     async def again(self, pending: Outcome, tool: str, args: Any = None, **asked: Any) -> Outcome:
@@ -243,7 +243,7 @@ async def opened(
         rules=rules,
         required=required or {},
         optional=optional or {},
-        limits=Limits(**limits),
+        limits=CallLimits(**limits),
         calls=calls or {},
         secrets=secrets or Secrets(),
     )

@@ -4,7 +4,7 @@ import pytest
 
 from remit.codes import Code
 from remit.http.access import SCOPES, Access
-from remit.http.problem import Problem
+from remit.http.problem import HttpProblem
 
 
 def test_a_scope_allows_itself_and_no_other() -> None:
@@ -19,6 +19,6 @@ def test_admin_stands_for_every_scope() -> None:
 def test_a_missing_scope_is_refused_by_its_name() -> None:
     access = Access("ann", frozenset({"read"}))
     access.require("read")
-    with pytest.raises(Problem, match="scope decide") as raised:
+    with pytest.raises(HttpProblem, match="scope decide") as raised:
         access.require("decide")
     assert raised.value.code is Code.SCOPE_REQUIRED

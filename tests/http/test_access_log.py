@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from remit.http.router import AccessLog, Answered
+from remit.http.router import AccessLog, AnsweredRequest
 from remit.http.trace_context import TraceContext
 from remit_testing.clock import ManualClock
 
 TRACE = TraceContext("a" * 32, "b" * 16, given=True)
 
 
-def answered(**given: Any) -> Answered:
+def answered(**given: Any) -> AnsweredRequest:
     said: dict[str, Any] = {
         "method": "GET",
         "path": "/v1/jobs",
@@ -27,7 +27,7 @@ def answered(**given: Any) -> Answered:
         "duration_ms": 1.23456,
         "trace": TRACE,
     }
-    return Answered(**{**said, **given})
+    return AnsweredRequest(**{**said, **given})
 
 
 def test_a_line_holds_who_asked_for_what_and_how_it_went() -> None:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from remit.http.addresses import BlockedAddressError, Place, reachable, why_blocked
+from remit.http.addresses import AddressPlace, BlockedAddressError, reachable, why_blocked
 
 BLOCKED = [
     "127.0.0.1",
@@ -79,7 +79,7 @@ async def test_a_host_is_resolved_once_and_its_addresses_come_back() -> None:
         asked.append(host)
         return ["1.1.1.1"]
 
-    assert await reachable("good.example", 443, one) == [Place("1.1.1.1", 443)]
+    assert await reachable("good.example", 443, one) == [AddressPlace("1.1.1.1", 443)]
     assert asked == ["good.example"]
 
 

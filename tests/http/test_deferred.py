@@ -11,7 +11,7 @@ import httpx2
 import pytest
 
 from remit.http.guard import LOOPBACK, Guard
-from remit.http.router import Deferred, Mount, Router
+from remit.http.router import Deferred, PartMount, Router
 from remit_testing.clock import ManualClock
 from tests.http.test_router import Echo, served
 
@@ -30,7 +30,9 @@ async def test_a_part_is_loaded_once_off_the_event_loop_and_only_if_it_is_asked_
 
     def app() -> Router:
         late = Deferred(lambda: loads.append(threading.current_thread()), opened)
-        return Router(Guard(LOOPBACK, [], ManualClock()), [Mount("/", Echo("all"), None), Mount("/late", late, None)])
+        return Router(
+            Guard(LOOPBACK, [], ManualClock()), [PartMount("/", Echo("all"), None), PartMount("/late", late, None)]
+        )
 
     async with served(app()) as (url, _), httpx2.AsyncClient(base_url=url) as client:
         assert (await client.get("/x")).text.startswith("all")
@@ -52,7 +54,9 @@ async def test_a_part_that_cannot_be_loaded_fails_its_requests_alone() -> None:
         yield Echo("never")
 
     late = Deferred(load, opened)
-    router = Router(Guard(LOOPBACK, [], ManualClock()), [Mount("/", Echo("all"), None), Mount("/late", late, None)])
+    router = Router(
+        Guard(LOOPBACK, [], ManualClock()), [PartMount("/", Echo("all"), None), PartMount("/late", late, None)]
+    )
     async with served(router) as (url, _), httpx2.AsyncClient(base_url=url) as client:
         assert (await client.get("/late")).status_code == 500
         assert (await client.get("/x")).text.startswith("all")

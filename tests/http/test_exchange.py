@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import MutableMapping
 from typing import Any
 
-from remit.http.router import SAFE, Exchange
+from remit.http.router import SAFE, RouterExchange
 from remit.http.trace_context import TraceContext
 
 SCOPE = {"method": "GET", "path": "/v1/jobs", "client": ("127.0.0.1", 5)}
@@ -18,7 +18,7 @@ async def test_an_answer_names_its_trace_and_is_counted() -> None:
     async def send(message: MutableMapping[str, Any]) -> None:
         sent.append(message)
 
-    exchange = Exchange(SCOPE, TRACE, send)
+    exchange = RouterExchange(SCOPE, TRACE, send)
     start = {"type": "http.response.start", "status": 201, "headers": [(b"content-length", b"5")]}
     await exchange.send(start)
     await exchange.send({"type": "http.response.body", "body": b"abc", "more_body": True})
@@ -35,4 +35,4 @@ async def test_a_client_that_left_before_its_answer_began_has_no_status() -> Non
     async def send(_message: MutableMapping[str, Any]) -> None:
         """Send nothing."""
 
-    assert Exchange({**SCOPE, "client": None}, TRACE, send).answered().status == 0
+    assert RouterExchange({**SCOPE, "client": None}, TRACE, send).answered().status == 0

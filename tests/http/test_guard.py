@@ -8,7 +8,7 @@ from remit.codes import Code
 from remit.errors import SettingsError
 from remit.http.access import ANYBODY, SCOPES, Access
 from remit.http.guard import LOOPBACK, Guard, Token, digest_of
-from remit.http.problem import Problem
+from remit.http.problem import HttpProblem
 from remit_testing.clock import ManualClock
 
 CLOCK = ManualClock()
@@ -17,8 +17,8 @@ ANN, BEN = Access("ann", SCOPES), Access("ben", frozenset({"read"}))
 KNOWN = Guard(LOOPBACK, [Token(digest_of("hunter2"), ANN), Token(digest_of("hunter3"), BEN)], CLOCK)
 
 
-def refusal(guard: Guard, headers: dict[str, str]) -> Problem:
-    with pytest.raises(Problem) as raised:
+def refusal(guard: Guard, headers: dict[str, str]) -> HttpProblem:
+    with pytest.raises(HttpProblem) as raised:
         guard.admit(headers)
     return raised.value
 

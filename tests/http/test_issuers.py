@@ -15,12 +15,12 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from remit.clock import SECOND
 from remit.codes import Code
 from remit.http import issuer_keys
-from remit.http.access import Access, Identity
+from remit.http.access import Access, TokenIdentity
 from remit.http.grants import Grant, rivals
 from remit.http.guard import LOOPBACK, Guard, Token, digest_of
 from remit.http.issuer_keys import COOL_S, FRESH_S, MAX_BYTES, STALE_S, metadata_urls
 from remit.http.issuers import LONGEST, SKEW_S, Issuers
-from remit.http.problem import Problem
+from remit.http.problem import HttpProblem
 from remit.http.urls import is_issuer
 from remit_testing.clock import ManualClock
 from tests.http.issuer import AUDIENCE, EC, NOW_S, RSA, STRANGER, Issuer, public
@@ -49,7 +49,7 @@ def letting_in(issuer: Issuer, clock: ManualClock, *grants: Grant, **more: Any) 
 
 
 async def why_refused(issuers: Issuers, token: str) -> str:
-    with pytest.raises(Problem) as raised:
+    with pytest.raises(HttpProblem) as raised:
         await issuers.access(token)
     assert raised.value.code is Code.UNAUTHENTICATED
     assert not any(len(part) > 8 and part in str(raised.value) for part in token.split(".")), "it is never quoted"
@@ -67,7 +67,7 @@ async def test_a_token_lets_its_bearer_in_as_its_claims_say(
     assert token not in repr(access)
     assert access.principal == "okta:ann@acme.example"
     assert access.scopes == {"read", "call"}
-    assert access.identity == Identity(issuer.url, "u1", "ec" if algorithm == "ES256" else "rsa")
+    assert access.identity == TokenIdentity(issuer.url, "u1", "ec" if algorithm == "ES256" else "rsa")
 
 
 async def test_of_an_issuer_s_grants_the_first_that_fits_counts(issuer: Issuer, clock: ManualClock) -> None:
@@ -283,12 +283,12 @@ async def test_the_door_lets_in_bearers_of_both_kinds_and_tells_others_where_to_
     assert admitted.principal == "okta:ann@acme.example"
     assert (await guard.admitted({**here, "authorization": "bearer my.own.token"})).principal == "robot"
     for header in ({}, {"authorization": "Bearer x"}, {"authorization": f"Bearer {issuer.token(aud='x')}"}):
-        with pytest.raises(Problem) as raised:
+        with pytest.raises(HttpProblem) as raised:
             await guard.admitted({**here, **header})
         assert raised.value.code is Code.UNAUTHENTICATED
         place = 'resource_metadata="http://localhost:8321/.well-known/oauth-protected-resource"'
         assert place in raised.value._headers["www-authenticate"]
-    with pytest.raises(Problem) as raised:
+    with pytest.raises(HttpProblem) as raised:
         await guard.admitted({"host": "evil.example", "authorization": f"Bearer {issuer.token()}"})
     assert raised.value.code is Code.HOST_REFUSED
     assert not guard.open

@@ -8,7 +8,7 @@ import pytest
 
 from remit.codes import Code
 from remit.http.access import Strangers
-from remit.http.problem import Problem
+from remit.http.problem import HttpProblem
 
 
 class Held:
@@ -24,7 +24,7 @@ class Held:
             async with strangers.taken(address):
                 self.begun.set()
                 await self.end.wait()
-        except Problem as problem:
+        except HttpProblem as problem:
             return problem.code
         return None
 

@@ -7,10 +7,10 @@ import pytest
 
 from remit.codes import Code
 from remit.codes.row import ERROR
-from remit.http.problem import Problem
+from remit.http.problem import HttpProblem
 
 
-async def said(problem: Problem) -> tuple[dict[str, Any], dict[bytes, bytes], Any]:
+async def said(problem: HttpProblem) -> tuple[dict[str, Any], dict[bytes, bytes], Any]:
     events: list[dict[str, Any]] = []
 
     async def send(event: Any) -> None:
@@ -23,7 +23,7 @@ async def said(problem: Problem) -> tuple[dict[str, Any], dict[bytes, bytes], An
 
 async def test_a_problem_has_the_members_of_rfc_9457_and_the_code() -> None:
     start, headers, body = await said(
-        Problem(Code.MCP_REQUIRED_UNAVAILABLE, "No.", {"retry-after": "5"}, degraded=True)
+        HttpProblem(Code.MCP_REQUIRED_UNAVAILABLE, "No.", {"retry-after": "5"}, degraded=True)
     )
     assert start["status"] == 503
     assert headers[b"content-type"] == b"application/problem+json"
@@ -40,7 +40,7 @@ async def test_a_problem_has_the_members_of_rfc_9457_and_the_code() -> None:
 
 @pytest.mark.parametrize("code", [code for code in Code if code.status == ERROR])
 async def test_every_error_can_be_said(code: Code) -> None:
-    start, _, body = await said(Problem(code))
+    start, _, body = await said(HttpProblem(code))
     assert start["status"] == body["status"] == code.http
     assert body["detail"] == code.meaning
     assert body["title"]

@@ -12,7 +12,7 @@ import pytest
 
 from remit.http.access import Access, Scope
 from remit.http.guard import LOOPBACK, Guard, Token, digest_of
-from remit.http.router import REQUEST, Mount, Router
+from remit.http.router import REQUEST, PartMount, Router
 from remit.http.server import listen, serve
 from remit_testing.clock import ManualClock
 
@@ -63,7 +63,7 @@ def token(scope: Scope) -> Token:
 async def test_a_request_goes_to_the_part_with_the_longest_path_in_the_name_of_its_token() -> None:
     short, long = Echo("short"), Echo("long")
     guard = Guard(LOOPBACK, [token("call"), token("read")], ManualClock())
-    app = Router(guard, [Mount("/v1", short, "read"), Mount("/v1/tools", long, "call")])
+    app = Router(guard, [PartMount("/v1", short, "read"), PartMount("/v1/tools", long, "call")])
     async with served(app) as (url, _), httpx2.AsyncClient(base_url=url) as client:
 
         async def get(path: str, token: str) -> tuple[int, str]:
@@ -90,7 +90,7 @@ async def test_a_refusal_is_a_problem_with_its_code() -> None:
 
 async def test_answers_are_sent_without_delay() -> None:
     """Nagle's algorithm holds a second answer back until the client acknowledges the first: 40 ms each."""
-    app = Router(Guard(LOOPBACK, [], ManualClock()), [Mount("/", Echo("all"), "read")])
+    app = Router(Guard(LOOPBACK, [], ManualClock()), [PartMount("/", Echo("all"), "read")])
     async with served(app) as (url, port), httpx2.AsyncClient() as client:
         assert (await client.get(url)).status_code == 200
         kept = [
@@ -127,7 +127,7 @@ async def _sent(port: int, *lines: str) -> tuple[int, dict[str, str]]:
     ids=lambda lines: lines[-1].partition(":")[0],
 )
 async def test_a_header_that_has_one_value_is_not_taken_twice(twice: tuple[str, ...]) -> None:
-    app = Router(Guard(LOOPBACK, [], ManualClock()), [Mount("/", Echo("all"), None)])
+    app = Router(Guard(LOOPBACK, [], ManualClock()), [PartMount("/", Echo("all"), None)])
     async with served(app) as (_, port):
         assert (await _sent(port, "GET / HTTP/1.1", *twice))[0] == 400
         assert (await _sent(port, "GET / HTTP/1.1", "host: 127.0.0.1", "accept: a/b", "accept: c/d"))[0] == 200
@@ -144,14 +144,14 @@ async def test_a_header_that_has_one_value_is_not_taken_twice(twice: tuple[str, 
     ],
 )
 async def test_the_host_of_a_whole_url_counts_more_than_the_header(target: str, host: str, status: int) -> None:
-    app = Router(Guard(LOOPBACK, [], ManualClock()), [Mount("/", Echo("all"), None)])
+    app = Router(Guard(LOOPBACK, [], ManualClock()), [PartMount("/", Echo("all"), None)])
     async with served(app) as (_, port):
         assert (await _sent(port, f"GET {target} HTTP/1.1", f"host: {host}"))[0] == status
 
 
 async def test_no_answer_is_kept_by_a_cache_or_taken_for_another_media_type() -> None:
     guard = Guard(LOOPBACK, [token("call")], ManualClock())
-    app = Router(guard, [Mount("/v1", Echo("all"), "call")])
+    app = Router(guard, [PartMount("/v1", Echo("all"), "call")])
     async with served(app) as (url, _), httpx2.AsyncClient(base_url=url) as client:
         for bearer, status in (("call", 200), ("wrong", 401)):
             answer = await client.get("/v1", headers={"authorization": f"Bearer {bearer}"})

@@ -11,9 +11,9 @@ import pytest
 from remit import Code
 from remit.errors import StateError
 from remit.jobs.inbox import KIND as INBOX
-from remit.jobs.inbox import Inbox
+from remit.jobs.inbox import JobInbox
 from remit.jobs.state import inbox_of, stream_of
-from remit.journal.event import Claim
+from remit.journal.event import LeaseClaim
 from remit.journal.journal import Journal
 from remit.journal.kinds import StepDecided, decode
 from tests.jobs.bank import NOW, Crash, in_doubt, pay
@@ -23,7 +23,9 @@ from tests.opened import OpenRemit, until_waiting
 async def take(journal: Journal, job: str) -> None:
     """Lease a job, as a worker that has read nothing yet."""
     now = journal.clock.now()
-    lease = await journal.acquire(stream_of(job), Claim(kind="job", owner="other", now=now, lease_until=now + 10**9))
+    lease = await journal.acquire(
+        stream_of(job), LeaseClaim(kind="job", owner="other", now=now, lease_until=now + 10**9)
+    )
     assert lease is not None
 
 
@@ -126,7 +128,7 @@ async def test_a_correction_that_meets_a_worker_is_refused_whole(remit_in: OpenR
         seen = await journal.head(stream_of(job))
         assert seen is not None
         await take(journal, job)
-        inbox = Inbox(journal, job)
+        inbox = JobInbox(journal, job)
         assert not await inbox.correct(StepDecided(step="2", decision="fail"), None, seen)
         assert len(await remit.service.streams.events(inbox_of(job))) == 1
 
@@ -143,7 +145,7 @@ async def test_two_corrections_at_once_both_count_in_turn(remit_in: OpenRemit) -
         )
         left = [decode(event.kind, event.data) for event in await one.service.streams.events(inbox_of(job))]
         assert [message.replaces for message in left if isinstance(message, StepDecided)] == [0, 1, 2]
-        inbox = Inbox(one.runtime.journal, job)
+        inbox = JobInbox(one.runtime.journal, job)
         await inbox.refresh()
         found = inbox.decision("2", 1)
         assert found is not None

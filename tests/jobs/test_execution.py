@@ -14,11 +14,11 @@ from msgspec.structs import replace
 from remit import JobEndedError, Run, recipe, tool
 from remit.engines.presence import with_code
 from remit.jobs.execution import JobExecution, JobServices, LeasedJob
-from remit.jobs.program import Program, Programs
-from remit.jobs.state import History
+from remit.jobs.program import JobProgram, Programs
+from remit.jobs.state import JobHistory
 from remit.jobs.versions import Versions
 from remit.journal.copy import copy
-from remit.journal.event import Claim
+from remit.journal.event import LeaseClaim
 from remit.journal.kinds import RecoveryStarted
 from remit.service.options import Options
 from tests.opened import OpenRemit, until_waiting
@@ -92,7 +92,7 @@ async def test_a_worker_that_stood_still_says_that_another_one_took_over(
     async with remit_in(recipes=[pays], tools=[Bank().tool], flags=NOW, work=False) as remit:
         stream = f"job/{(await remit.start(pays())).id}"
         journal, now = remit.runtime.journal, remit.runtime.journal.clock.now()
-        claim = Claim(kind="job", owner="frozen", now=now, lease_until=now, state="running")
+        claim = LeaseClaim(kind="job", owner="frozen", now=now, lease_until=now, state="running")
         frozen = await journal.acquire(stream, claim)
         other = await journal.acquire(stream, replace(claim, owner="other", now=now + 1), over="frozen")
         assert frozen is not None
@@ -157,7 +157,7 @@ async def test_a_cancellation_that_comes_while_the_job_is_loaded_is_heard(
     loading, told = asyncio.Event(), asyncio.Event()
     load, news = Programs.load, JobExecution.news
 
-    async def slowly(self: Programs, history: History) -> Program:
+    async def slowly(self: Programs, history: JobHistory) -> JobProgram:
         loading.set()
         await told.wait()
         return await load(self, history)

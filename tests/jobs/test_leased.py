@@ -11,8 +11,8 @@ import pytest
 from remit.clock import SECOND
 from remit.gateway.confirmations import Confirmations
 from remit.jobs.execution import LeasedJob
-from remit.jobs.state import History
-from remit.journal.event import Claim, HeadPatch
+from remit.jobs.state import JobHistory
+from remit.journal.event import HeadPatch, LeaseClaim
 from remit.journal.journal import Journal
 from remit.journal.kinds import (
     JobCreated,
@@ -39,17 +39,17 @@ async def journal() -> AsyncIterator[Journal]:
     await found.close()
 
 
-async def leased_by(journal: Journal, stream: str, owner: str) -> tuple[LeasedJob, History]:
+async def leased_by(journal: Journal, stream: str, owner: str) -> tuple[LeasedJob, JobHistory]:
     """A job as an owner takes it, over whoever holds it."""
     now, head = journal.clock.now(), await journal.head(stream)
     assert head is not None
-    claim = Claim(kind="job", owner=owner, now=now, lease_until=now + SECOND, state="running")
+    claim = LeaseClaim(kind="job", owner=owner, now=now, lease_until=now + SECOND, state="running")
     lease = await journal.acquire(stream, claim, over=head.lease_owner)
     assert lease is not None
-    return LeasedJob(journal, Confirmations(journal), lease), History(await journal.read(stream))
+    return LeasedJob(journal, Confirmations(journal), lease), JobHistory(await journal.read(stream))
 
 
-async def taken(journal: Journal, name: str, *owners: str) -> tuple[LeasedJob, History]:
+async def taken(journal: Journal, name: str, *owners: str) -> tuple[LeasedJob, JobHistory]:
     """A job that these owners held and did not give up, one after the other, as the next one takes it."""
     stream = f"job/{name}"
     patch = HeadPatch(state="pending", due_at=journal.clock.now())
@@ -108,7 +108,7 @@ def test_processes_die_of_a_job_where_each_dies_at_the_same_step(
     lives: tuple[tuple[str, ...] | None, ...], deaths: int
 ) -> None:
     """Each life says what steps it began; None: it died before it went on with the job."""
-    history, previous = History(), ""
+    history, previous = JobHistory(), ""
     for number, steps in enumerate(lives):
         owner = f"dead-{number}"
         if steps is not None:
@@ -162,7 +162,7 @@ def recorded(chance: Random, deadly: str, life: int) -> tuple[Payload, ...]:
 
 
 async def test_jobs_that_may_have_ended_a_process_go_on_one_at_a_time(journal: Journal) -> None:
-    suspects: dict[str, History] = {}
+    suspects: dict[str, JobHistory] = {}
     verdicts = []
     for name in ("a", "b"):
         leased, history = await taken(journal, name, DEAD, DEAD)

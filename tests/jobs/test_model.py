@@ -14,7 +14,7 @@ from remit.codes import Code
 from remit.errors import VersionError
 from remit.gateway.budget import Budget
 from remit.jobs.answers import ModelError
-from remit.jobs.state import History
+from remit.jobs.state import JobHistory
 from remit.journal.event import Event
 from remit.journal.kinds import CommandCommitted, CommandStarted, decode
 from remit.models.message import user
@@ -221,7 +221,7 @@ async def test_an_answer_that_did_not_arrive_is_asked_for_again_and_stays_counte
             assert (await remit.service.jobs.replay(job.id)).verdict == "same"
     first, lost, second, answer = _commands(events)
     assert (lost.uncertain, lost.error.code, second.attempt) == (True, "OUTCOME_UNKNOWN", 2)
-    spent = History(events).spending.spent
+    spent = JobHistory(events).spending.spent
     assert spent.tokens == first.reserved_tokens + answer.token_count > answer.token_count > 0
 
 

@@ -10,7 +10,7 @@ import pytest
 from remit import Recipe, Run, recipe, tool
 from remit.codes import Code
 from remit.errors import ProviderError, VersionError
-from remit.journal.event import Head, HeadQuery
+from remit.journal.event import HeadQuery, StreamHead
 from remit.tools.provider import EvidenceCandidate
 from tests.opened import OpenRemit, until_waiting
 
@@ -200,7 +200,7 @@ async def test_a_replay_asks_the_journal_about_today_once_a_tool_not_once_a_call
         journal = remit.runtime.journal
         heads = journal.heads
 
-        async def counted(query: HeadQuery) -> list[Head]:
+        async def counted(query: HeadQuery) -> list[StreamHead]:
             queries.append(query)
             return await heads(query)
 

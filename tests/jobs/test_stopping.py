@@ -11,7 +11,7 @@ import pytest
 from remit import Run, recipe, tool
 from remit.codes import Code
 from remit.errors import NotFoundError, UsageError
-from remit.jobs.replay import Stop
+from remit.jobs.replay import ReplayStop
 from tests.opened import OpenRemit, until_waiting
 
 
@@ -89,7 +89,7 @@ async def test_a_stop_sees_the_recipe_at_its_step(
         await until_waiting(remit, job.id)
         looked = Looked()
         plain = await remit.service.jobs.replay(job.id)
-        assert await remit.service.jobs.replay(job.id, stop=Stop(step, looked)) == plain
+        assert await remit.service.jobs.replay(job.id, stop=ReplayStop(step, looked)) == plain
         assert plain.verdict == "incomplete"
     ((name, said, names),) = looked.seen
     assert (name, said) == (function, wanted)
@@ -102,11 +102,11 @@ async def test_a_step_that_the_replay_does_not_come_by_is_an_error_unless_it_dep
         job = await remit.start(subject())
         await until_waiting(remit, job.id)
         with pytest.raises(NotFoundError) as raised:
-            await remit.service.jobs.replay(job.id, stop=Stop("99", Looked()))
+            await remit.service.jobs.replay(job.id, stop=ReplayStop("99", Looked()))
         assert raised.value.code is Code.STEP_NOT_FOUND
     async with remit_in(tools=[add], recipes=[departed, part], work=False) as remit:
         looked = Looked()
-        found = await remit.service.jobs.replay(job.id, anyway=True, stop=Stop("2.0.1", looked))
+        found = await remit.service.jobs.replay(job.id, anyway=True, stop=ReplayStop("2.0.1", looked))
         assert (found.verdict, looked.seen) == ("diverged", [])
-        await remit.service.jobs.replay(job.id, anyway=True, stop=Stop("1", looked))
+        await remit.service.jobs.replay(job.id, anyway=True, stop=ReplayStop("1", looked))
         assert [name for name, *_ in looked.seen] == ["departed"]  # what differs is looked at before it is compared

@@ -9,7 +9,7 @@ import pytest
 from remit import Run, recipe
 from remit.errors import PlanError
 from remit.jobs import program
-from remit.jobs.inbox import Inbox
+from remit.jobs.inbox import JobInbox
 from remit.jobs.plans.check import read_plan
 from remit.journal.journal import Journal
 from remit.journal.kinds import JobWaiting, decode
@@ -73,7 +73,7 @@ async def test_a_cancellation_is_heard_while_the_job_is_put_aside(
             await remit.service.jobs.cancel(job)
 
         if moment == "after its inbox was read":
-            once(monkeypatch, Inbox, "refresh", cancel, before=False)
+            once(monkeypatch, JobInbox, "refresh", cancel, before=False)
         else:
             once(monkeypatch, Journal, "park", cancel, before=True)
         remit.runtime.engine.start()

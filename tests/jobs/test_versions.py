@@ -10,7 +10,7 @@ import pytest
 
 from remit import CallContext, Code, Remit, Run, ToolMeta, ToolResult, recipe, tool
 from remit.errors import ProviderError
-from remit.jobs.state import History
+from remit.jobs.state import JobHistory
 from remit.journal import kinds as k
 from remit.journal.event import HeadPatch
 from remit.tools.meta import Level, Risk
@@ -40,7 +40,7 @@ async def add(number: int) -> int:
 
 async def code_of(remit: Remit, job: str) -> str:
     """The code that recorded the last effect of a job."""
-    return History(await remit.service.streams.events(f"job/{job}")).execution
+    return JobHistory(await remit.service.streams.events(f"job/{job}")).execution
 
 
 async def recorded(remit: Remit, job: str) -> list[k.Payload]:

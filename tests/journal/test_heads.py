@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from remit.errors import ChainBrokenError
-from remit.journal.event import Head, HeadPatch
+from remit.journal.event import HeadPatch, StreamHead
 from remit.journal.examination import contradiction
 from remit.journal.journal import Journal
 from remit.journal.kinds import (
@@ -40,10 +40,10 @@ def decided(decision: Any, by: str = "ann", **more: Any) -> ConfirmationDecided:
 BOTH = (ASKED, decided("approve"), decided("approve", "bob"))
 
 
-def head(kind: str, state: str, *, closed: bool, labels: dict[str, str]) -> Head:
+def head(kind: str, state: str, *, closed: bool, labels: dict[str, str]) -> StreamHead:
     rest: dict[str, Any] = dict.fromkeys(("lease_owner", "lease_until", "due_at"))
     rest |= dict.fromkeys(("seq", "epoch", "priority", "wakes", "created_at", "updated_at"), 0)
-    return Head(
+    return StreamHead(
         stream="s/1",
         kind=kind,
         state=state,
@@ -57,7 +57,7 @@ def head(kind: str, state: str, *, closed: bool, labels: dict[str, str]) -> Head
     )
 
 
-def said(head: Head, *payloads: Payload) -> str:
+def said(head: StreamHead, *payloads: Payload) -> str:
     return contradiction(head, payloads)
 
 

@@ -19,7 +19,7 @@ from remit.canonical import sha256
 from remit.clock import SECOND
 from remit.codes import Code
 from remit.errors import JournalError
-from remit.journal.event import NO_PATCH, OPEN_STATES, Blob, Head, HeadPatch, Lease
+from remit.journal.event import NO_PATCH, OPEN_STATES, Blob, HeadPatch, Lease, StreamHead
 from remit.journal.writer import StreamWriter
 from remit_testing.clock import ManualClock
 from remit_testing.journal.storage import LEASE, Storage, note, terms
@@ -273,7 +273,7 @@ class JournalModel(RuleBasedStateMachine):
             assert await self.journal.blob(sha256(value)) == (value if sha256(value) in self.blobs else None)
 
 
-def as_expected(head: Head) -> Expected:
+def as_expected(head: StreamHead) -> Expected:
     """A head as the model keeps it."""
     return Expected(
         seq=head.seq,

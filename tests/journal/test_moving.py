@@ -17,7 +17,7 @@ from remit.errors import JournalError
 from remit.journal.copy import Copied, activate, back_up, move
 from remit.journal.event import Commit
 from remit.journal.journal import Journal
-from remit.journal.retirement import BACKUP, COPYING, LIVE, MOVED, Standing, refusal, standing_of
+from remit.journal.retirement import BACKUP, COPYING, LIVE, MOVED, CopyState, refusal, standing_of
 from remit_testing.clock import ManualClock
 from remit_testing.journal.storage import holder, job, note, numbers, refused, terms
 from tests.journal.storages import KEYS, SqliteStorage
@@ -99,8 +99,8 @@ async def test_a_backup_runs_no_jobs_until_it_is_activated(two: Two) -> None:
     assert (await back_up(two.source, two.target)).added == 1, "a later copy brings it up to date"
     with refused(Code.JOURNAL_BACKUP):
         await move(two.target, two.source)
-    assert await activate(two.target, "ann") == Standing(BACKUP, two.source.url)
-    assert await activate(two.target, "ann") == Standing(LIVE)
+    assert await activate(two.target, "ann") == CopyState(BACKUP, two.source.url)
+    assert await activate(two.target, "ann") == CopyState(LIVE)
     await holder(two.target)
 
 

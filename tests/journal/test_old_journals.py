@@ -8,7 +8,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from remit.journal.event import Fold, HeadQuery
+from remit.journal.event import HeadQuery, JournalFold
 from remit.journal.journal import Journal
 from remit.journal.sqlite.schema import VERSION
 from remit.journal.sqlite.store import SqliteStore
@@ -43,7 +43,7 @@ async def test_looking_at_it_changes_nothing_and_the_first_write_upgrades_it(tmp
     heads = await journal.heads(HeadQuery())
     assert heads
     assert await journal.read(heads[0].stream)
-    await journal.folds.keep_if_writable([Fold("audit", 0, b"{}")], 0)
+    await journal.folds.keep_if_writable([JournalFold("audit", 0, b"{}")], 0)
     assert (path.read_bytes() == before, version_of(path)) == (True, 1)
     assert [place.name for place in tmp_path.iterdir()] == ["journal.db"]
     await journal.post("job/new", "job", note(1))

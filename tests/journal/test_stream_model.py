@@ -7,7 +7,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from remit.journal.event import NO_PATCH, Commit, Head, HeadPatch, verify
+from remit.journal.event import NO_PATCH, Commit, HeadPatch, StreamHead, verify
 from remit.journal.kinds import Payload, decode
 from remit.journal.sqlite import queries
 from remit.journal.sqlite.groups import GroupWriter
@@ -39,7 +39,7 @@ class OneStream(RuleBasedStateMachine):
         self.closed = False
         self.count = 0
 
-    def head(self) -> Head | None:
+    def head(self) -> StreamHead | None:
         return queries.head(self.db, STREAM)
 
     def current(self, who: int) -> bool:

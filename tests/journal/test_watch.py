@@ -10,7 +10,7 @@ import pytest
 from remit.codes import Code
 from remit.errors import JournalError
 from remit.journal import watch as watching
-from remit.journal.watch import FileBell, Watch
+from remit.journal.watch import FileBell, JournalMarks
 from tests.patience import PATIENCE_S
 
 
@@ -29,7 +29,7 @@ class Others:
         return self.version
 
 
-async def waiting(watch: Watch, mark: int) -> asyncio.Task[int]:
+async def waiting(watch: JournalMarks, mark: int) -> asyncio.Task[int]:
     """A task that waits by now."""
     task = asyncio.create_task(watch.changed(mark))
     await asyncio.sleep(0)  # noqa: TID251 - lets it begin, and waits for nothing
@@ -38,7 +38,7 @@ async def waiting(watch: Watch, mark: int) -> asyncio.Task[int]:
 
 
 async def test_the_newest_mark_waits_and_an_older_one_does_not() -> None:
-    watch = Watch()
+    watch = JournalMarks()
     mark = await watch.changed(0)
     task = await waiting(watch, mark)
     watch.notify(heads=False)
@@ -49,7 +49,7 @@ async def test_the_newest_mark_waits_and_an_older_one_does_not() -> None:
 
 async def test_what_others_wrote_while_nobody_waited_ends_the_next_wait() -> None:
     others = Others()
-    watch = Watch(others)
+    watch = JournalMarks(others)
     mark = await watch.changed(0)
     others.version = 2
     task = asyncio.create_task(watch.changed(mark))
@@ -61,7 +61,7 @@ async def test_what_others_wrote_while_nobody_waited_ends_the_next_wait() -> Non
 
 async def test_what_others_write_during_a_wait_ends_it() -> None:
     others = Others()
-    watch = Watch(others)
+    watch = JournalMarks(others)
     task = await waiting(watch, await watch.changed(0))
     others.version = 2
     assert await asyncio.wait_for(task, PATIENCE_S) > 1
@@ -69,7 +69,7 @@ async def test_what_others_write_during_a_wait_ends_it() -> None:
 
 
 async def test_our_own_write_ends_one_wait() -> None:
-    watch = Watch(Others())
+    watch = JournalMarks(Others())
     task = await waiting(watch, await watch.changed(0))
     watch.notify(heads=False)
     again = await waiting(watch, await task)
@@ -80,7 +80,7 @@ async def test_our_own_write_ends_one_wait() -> None:
 
 async def test_nobody_looks_while_nobody_waits() -> None:
     others = Others()
-    watch = Watch(others)
+    watch = JournalMarks(others)
     task = await waiting(watch, await watch.changed(0))
     watch.notify(heads=False)
     await task
@@ -101,7 +101,7 @@ async def _silence(others: Others) -> None:
 
 async def test_a_storage_that_cannot_tell_now_is_asked_again() -> None:
     others = Others()
-    watch = Watch(others)
+    watch = JournalMarks(others)
     mark = await watch.changed(0)
     others.version = None
     task = await waiting(watch, mark)
@@ -115,7 +115,7 @@ async def test_a_storage_that_cannot_tell_now_is_asked_again() -> None:
 
 async def test_a_failing_storage_is_told_to_whoever_waits_and_whoever_comes() -> None:
     others = Others()
-    watch = Watch(others)
+    watch = JournalMarks(others)
     mark = await watch.changed(0)
     task = await waiting(watch, mark)
     others.error = JournalError("the disk is gone", code=Code.JOURNAL_IO)
@@ -130,7 +130,7 @@ async def test_a_failing_storage_is_told_to_whoever_waits_and_whoever_comes() ->
 
 
 async def test_closing_ends_every_wait() -> None:
-    watch = Watch(Others())
+    watch = JournalMarks(Others())
     mark = await watch.changed(0)
     tasks = [await waiting(watch, mark) for _ in range(3)]
     await watch.close()
@@ -142,7 +142,7 @@ async def test_closing_ends_every_wait() -> None:
 
 
 async def test_one_who_leaves_disturbs_nobody() -> None:
-    watch = Watch(Others())
+    watch = JournalMarks(Others())
     mark = await watch.changed(0)
     leaving, staying = await waiting(watch, mark), await waiting(watch, mark)
     leaving.cancel()
@@ -153,7 +153,7 @@ async def test_one_who_leaves_disturbs_nobody() -> None:
 
 
 async def test_appends_of_our_own_are_no_news_of_heads() -> None:
-    watch = Watch()
+    watch = JournalMarks()
     mark = await watch.heads_changed(0)
     task = asyncio.create_task(watch.heads_changed(mark))
     await asyncio.sleep(0)  # noqa: TID251 - lets it begin, and waits for nothing
@@ -167,7 +167,7 @@ async def test_appends_of_our_own_are_no_news_of_heads() -> None:
 
 async def test_what_others_write_may_have_changed_heads() -> None:
     others = Others()
-    watch = Watch(others)
+    watch = JournalMarks(others)
     mark = await watch.heads_changed(0)
     task = asyncio.create_task(watch.heads_changed(mark))
     await asyncio.sleep(0)  # noqa: TID251 - lets it begin, and waits for nothing
@@ -207,7 +207,7 @@ def quiet(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("quiet")
 async def test_a_quiet_journal_is_not_looked_at_until_the_bell_rings() -> None:
     others, bell = Others(), Bell()
-    watch = Watch(others, bell)
+    watch = JournalMarks(others, bell)
     task = await waiting(watch, await watch.changed(0))
     async with asyncio.timeout(PATIENCE_S):
         await bell.armed.wait()
@@ -231,7 +231,7 @@ async def test_what_was_written_before_the_bell_was_armed_is_seen() -> None:
             others.version = 2
             return super().arm(ring)
 
-    watch = Watch(others, Late())
+    watch = JournalMarks(others, Late())
     async with asyncio.timeout(PATIENCE_S):
         await watch.changed(await watch.changed(0))
     await watch.close()
@@ -242,7 +242,7 @@ async def test_a_write_that_rings_no_bell_is_seen_all_the_same(monkeypatch: pyte
     monkeypatch.setattr(watching, "_QUIET_S", -1.0)
     monkeypatch.setattr(watching, "_SLOW_POLL_S", 0.01)
     others, bell = Others(), Bell(works=works)
-    watch = Watch(others, bell)
+    watch = JournalMarks(others, bell)
     task = await waiting(watch, await watch.changed(0))
     async with asyncio.timeout(PATIENCE_S):
         await bell.armed.wait()

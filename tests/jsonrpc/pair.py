@@ -11,7 +11,7 @@ import msgspec
 
 from remit.jsonrpc.dispatcher import Dispatcher
 from remit.jsonrpc.inbound import Inbound, OnNotifyIntercept
-from remit.jsonrpc.message import Message
+from remit.jsonrpc.message import RpcMessage
 
 Context = Inbound
 Params = Mapping[str, Any] | None
@@ -31,7 +31,7 @@ class Transport:
         self.free = asyncio.Event()
         self.free.set()
 
-    def send(self, message: Message) -> None:
+    def send(self, message: RpcMessage) -> None:
         assert b"\n" not in message.body
         self.sent.append(message.body)
         asyncio.get_running_loop().call_soon(self.deliver, message.body)

@@ -12,7 +12,7 @@ from mcp_types import INTERNAL_ERROR, INVALID_REQUEST, PARSE_ERROR
 
 from remit.codes import Code
 from remit.jsonrpc import dispatcher as module
-from remit.jsonrpc.message import LEVELS, REPAIRED, UnreadableError, read
+from remit.jsonrpc.message import LEVELS, REPAIRED, UnreadableMessageError, read
 from remit.jsonrpc.protocol import MCPError, UnansweredError
 from tests.jsonrpc.pair import Context, Params, Side, line, running, turns
 
@@ -265,7 +265,7 @@ async def test_an_answer_is_known_by_its_id_however_it_is_written(request_id: by
 
 def test_the_time_to_mend_a_message_grows_with_its_length() -> None:
     for filler in (b"\\", b"[", b'"', b"\\ud83d", b"1,", b'\\"', b" "):
-        with suppress(UnreadableError):
+        with suppress(UnreadableMessageError):
             read(b'{"jsonrpc":"2.0","id":1,"result":NaN,"x":"' + filler * 50_000)
 
 

@@ -8,15 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remit.jsonrpc.events import Event, Events
+from remit.jsonrpc.events import EventReader, SentEventText
 from remit.jsonrpc.lines import LineTooLongError
 
 CAP = 10_000
 WORDS = st.text(st.characters(blacklist_characters="\r\n\0", blacklist_categories=["Cs"]), max_size=20)
 
 
-def fed(chunks: list[bytes], cap: int = CAP) -> list[Event]:
-    events = Events(cap)
+def fed(chunks: list[bytes], cap: int = CAP) -> list[SentEventText]:
+    events = EventReader(cap)
     return [event for chunk in chunks for event in events.feed(chunk)]
 
 
@@ -31,37 +31,42 @@ def test_any_chunking_and_any_ends_of_lines_give_the_same_events(
     stream = "".join("".join(f"data: {line}{end}" for line in lines) + end for lines in texts).encode()
     places = sorted({0, *(min(cut, len(stream)) for cut in cuts), len(stream)})
     chunks = [stream[a:b] for a, b in pairwise(places)]
-    assert fed([*chunks, b"\n"]) == [Event("message", "\n".join(lines).encode()) for lines in texts]
+    assert fed([*chunks, b"\n"]) == [SentEventText("message", "\n".join(lines).encode()) for lines in texts]
 
 
 @pytest.mark.parametrize(
     ("stream", "events"),
     [
-        (b"data: one\n\n", [Event("message", b"one")]),
-        (b"data:one\n\n", [Event("message", b"one")]),
-        (b"data:  one\n\n", [Event("message", b" one")]),
-        (b"data\n\n", [Event("message", b"")]),
-        (b"event: other\ndata: one\n\ndata: two\n\n", [Event("other", b"one"), Event("message", b"two")]),
+        (b"data: one\n\n", [SentEventText("message", b"one")]),
+        (b"data:one\n\n", [SentEventText("message", b"one")]),
+        (b"data:  one\n\n", [SentEventText("message", b" one")]),
+        (b"data\n\n", [SentEventText("message", b"")]),
+        (
+            b"event: other\ndata: one\n\ndata: two\n\n",
+            [SentEventText("other", b"one"), SentEventText("message", b"two")],
+        ),
         (b": ping\n\n", []),
-        (b"event: nothing\n\ndata: one\n\n", [Event("message", b"one")]),
-        (b"unknown: x\ndata: one\n\n", [Event("message", b"one")]),
-        (b"\xef\xbb\xbfdata: one\n\n", [Event("message", b"one")]),
+        (b"event: nothing\n\ndata: one\n\n", [SentEventText("message", b"one")]),
+        (b"unknown: x\ndata: one\n\n", [SentEventText("message", b"one")]),
+        (b"\xef\xbb\xbfdata: one\n\n", [SentEventText("message", b"one")]),
         (b"data: cut off", []),
     ],
     ids=str,
 )
-def test_fields_mean_what_the_standard_says(stream: bytes, events: list[Event]) -> None:
+def test_fields_mean_what_the_standard_says(stream: bytes, events: list[SentEventText]) -> None:
     assert fed([stream]) == events
 
 
 def test_it_is_kept_where_the_stream_stands() -> None:
-    events = Events(CAP)
+    events = EventReader(CAP)
     assert (events.last_id, events.retry_ms) == ("", None)
-    assert events.feed(b"id: 7\nretry: 20\ndata: one\n\n") == [Event("message", b"one")]
+    assert events.feed(b"id: 7\nretry: 20\ndata: one\n\n") == [SentEventText("message", b"one")]
     assert (events.last_id, events.retry_ms) == ("7", 20)
     assert events.feed(b"id: 8\0\nretry: soon\nretry: 9999999999999\ndata: hal") == []
     events.restart()
-    assert events.feed(b"data: two\n\n") == [Event("message", b"two")], "what broke off belongs to the other stream"
+    assert events.feed(b"data: two\n\n") == [SentEventText("message", b"two")], (
+        "what broke off belongs to the other stream"
+    )
     assert (events.last_id, events.retry_ms) == ("7", 20)
     events.feed(b"id: 9\ndata: the connection breaks he")
     assert events.last_id == "7", "what did not come whole has to come again"
@@ -71,8 +76,8 @@ def test_it_is_kept_where_the_stream_stands() -> None:
 
 
 def test_the_two_halves_of_an_end_of_line_may_come_apart() -> None:
-    events = Events(CAP)
-    assert [events.feed(chunk) for chunk in (b"data: x\r", b"\n", b"\n")] == [[], [], [Event("message", b"x")]]
+    events = EventReader(CAP)
+    assert [events.feed(chunk) for chunk in (b"data: x\r", b"\n", b"\n")] == [[], [], [SentEventText("message", b"x")]]
 
 
 @pytest.mark.parametrize("chunks", [[b"data: " + b"x" * 20], [b"data: 1234\n"] * 3, [b"x" * 11]])

@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remit.jsonrpc.lines import Lines, LineTooLongError
+from remit.jsonrpc.lines import LineReader, LineTooLongError
 
 CAP = 1_000
 CHUNK = 64 * 1024
 
 
 def fed(chunks: list[bytes], cap: int = CAP) -> list[bytes]:
-    lines = Lines(cap)
+    lines = LineReader(cap)
     return [line for chunk in chunks for line in lines.feed(chunk)]
 
 
@@ -34,7 +34,7 @@ def test_byte_by_byte_is_no_different(stream: bytes) -> None:
 
 
 def test_an_unfinished_line_is_kept_until_its_end_comes() -> None:
-    lines = Lines(CAP)
+    lines = LineReader(CAP)
     assert lines.feed(b"one\ntw") == [b"one"]
     assert lines.feed(b"") == []
     assert lines.feed(b"o") == []
@@ -65,7 +65,7 @@ class Counted(bytes):
 def test_a_line_of_50_mb_in_small_chunks_is_copied_a_bounded_number_of_times() -> None:
     """Counted: each byte is cut out of its chunk once, and joined once."""
     size = 50 * 1024 * 1024
-    lines = Lines(size)
+    lines = LineReader(size)
     chunk = Counted(b"x" * CHUNK)
     Counted.copied = 0
     for _ in range(size // CHUNK):

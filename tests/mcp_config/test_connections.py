@@ -11,7 +11,7 @@ import pytest
 
 from remit.errors import SettingsError, UsageError
 from remit.mcp_config.connection_record import ConnectionRecord, digest_of, put_together, taken_back
-from remit.mcp_config.connections import Change, ClientFile, Connection
+from remit.mcp_config.connections import ClientFile, FileConnection, ServerChange
 from remit.mcp_config.foreign import parse
 
 SERVE = ["/opt/remit", "--config", "/srv/remit.toml", "mcp", "serve"]
@@ -252,7 +252,7 @@ def test_a_url_that_wrap_cannot_reach_as_the_client_does_is_refused(entry: dict[
 def test_the_record_of_a_connection_is_its_owners_and_can_be_read_again(tmp_path: Path) -> None:
     record = ConnectionRecord(tmp_path / "connections", tmp_path / "mcp.json")
     assert record.read() is None
-    kept = Connection("f", "cursor", digest_of("x"), (Change("a", {"command": "x"}, {"args": None}),), None)
+    kept = FileConnection("f", "cursor", digest_of("x"), (ServerChange("a", {"command": "x"}, {"args": None}),), None)
     record.keep(kept)
     assert record.read() == kept
     (place,) = (tmp_path / "connections").iterdir()

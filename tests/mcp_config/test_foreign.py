@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from remit.errors import SettingsError
-from remit.mcp_config.foreign import Found, read_foreign
+from remit.mcp_config.foreign import FileContent, read_foreign
 from remit.mcp_config.plan import carry
 
 ENTRY = {"command": "x"}
 
 
-def read(folder: Path, name: str, value: Any, *projects: str) -> Found:
+def read(folder: Path, name: str, value: Any, *projects: str) -> FileContent:
     file = folder / name
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(json.dumps(value), encoding="utf-8")

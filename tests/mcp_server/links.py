@@ -20,13 +20,13 @@ from remit import Remit
 from remit.clock import SystemClock
 from remit.http.access import OPERATOR, REQUESTS, SCOPES, Access
 from remit.http.guard import Guard, Token, digest_of
-from remit.http.router import Mount, Router
+from remit.http.router import PartMount, Router
 from remit.http.server import listen, serve
 from remit.journal.event import HeadQuery
 from remit.journal.kinds import Payload, decode
 from remit.jsonrpc.dispatcher import Dispatcher
-from remit.jsonrpc.message import Message
-from remit.mcp_server.client import Terms
+from remit.jsonrpc.message import RpcMessage
+from remit.mcp_server.client import AskingTerms
 from remit.mcp_server.endpoint import Endpoint
 from remit.mcp_server.names import Names, WireNames
 from remit.mcp_server.place import PATH
@@ -73,7 +73,7 @@ async def facing(
     names: Names | None = None,
     principal: str = "tester",
     transport: str = "stdio",
-    terms: Terms = Terms(),  # noqa: B008 - a value
+    terms: AskingTerms = AskingTerms(),  # noqa: B008 - a value
     relay: Relay | Relays | None = None,
 ) -> AsyncIterator[ToolServer]:
     """A face of an open Remit."""
@@ -115,7 +115,7 @@ class _Wire:
         self._into = into
         self.dispatcher = Dispatcher(self, inline=frozenset({"initialize"}), answers_invalid=True)
 
-    def send(self, message: Message) -> None:
+    def send(self, message: RpcMessage) -> None:
         read = types.jsonrpc_message_adapter.validate_python(json.loads(message.body))
         self._into.send_nowait(SessionMessage(read))
 
@@ -148,7 +148,7 @@ def application(
 ) -> Router:
     """What is served."""
     endpoint = Endpoint(face, requests=requests)
-    return Router(Guard.of(host, hosts, clients, SystemClock()), [Mount(PATH, endpoint, "call")])
+    return Router(Guard.of(host, hosts, clients, SystemClock()), [PartMount(PATH, endpoint, "call")])
 
 
 @asynccontextmanager

@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 
 import pytest
 
-from remit.process.family import Family
+from remit.process.family import ProcessFamily
 from remit_testing.models import ModelServer
 from tests.cli.terminal import Terminal
 from tests.mcp_server.agents import PROMPT, READ, WRITE, Agent, ClaudeCode, Codex, Place, run
@@ -74,7 +74,7 @@ async def desk(agent: Agent, place: Place, *, tool_s: int = 0) -> AsyncIterator[
     """An agent that has the tools, and ends with the block."""
     script = Script("ok", [])
     async with ModelServer(script).listening() as server:
-        start, family = agent.interactive(place, server.url, tool_s=tool_s), Family()
+        start, family = agent.interactive(place, server.url, tool_s=tool_s), ProcessFamily()
         try:
             with Terminal(start.words, cwd=place.folder, env={**place.env, **start.env, **family.env}) as screen:
                 await asyncio.to_thread(agent.ready, screen)

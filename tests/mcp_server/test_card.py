@@ -9,7 +9,7 @@ import pytest
 
 from remit.clock import SystemClock
 from remit.http.guard import Guard
-from remit.http.router import Mount, Router
+from remit.http.router import PartMount, Router
 from remit.mcp_server.card import PATHS, card_mounts, card_of
 from remit.mcp_server.endpoint import Endpoint
 from remit.mcp_server.place import PATH
@@ -42,7 +42,7 @@ def test_a_card_names_the_server_and_the_way_to_it(url: str, name: str) -> None:
 async def test_the_card_needs_no_token_and_everything_else_does(remit_in: OpenRemit) -> None:
     guard = Guard.of("127.0.0.1", [], [person("ann")], SystemClock())
     async with remit_in() as remit, facing(remit) as face:
-        app = Router(guard, [Mount(PATH, Endpoint(face), "call"), *card_mounts(URL, tokens=True)])
+        app = Router(guard, [PartMount(PATH, Endpoint(face), "call"), *card_mounts(URL, tokens=True)])
         transport = httpx2.ASGITransport(app)
         async with app.running(), httpx2.AsyncClient(transport=transport, base_url=HERE) as client:
             for path in (*PATHS, "/.well-known/mcp/server-card.json"):

@@ -11,8 +11,8 @@ import pytest
 from remit import tool
 from remit.gateway.confirmation import Confirmation
 from remit.journal.kinds import UntrustedArgument
-from remit.mcp_server.client import Terms
-from remit.mcp_server.question import Form
+from remit.mcp_server.client import AskingTerms
+from remit.mcp_server.question import QuestionForm
 from remit_testing.clock import ManualClock
 from tests.cli.test_prompt import question
 from tests.mcp_server.links import Link, code_of, facing, kinds, text_of
@@ -111,7 +111,7 @@ async def test_a_denied_call_does_not_run_and_says_why(
 ) -> None:
     async with (
         remit_in(tools=[notes.tool]) as remit,
-        facing(remit, terms=Terms(person_s=0)) as face,
+        facing(remit, terms=AskingTerms(person_s=0)) as face,
         link.connect(face, elicitation_callback=Person(answer, reason="not today")) as client,
     ):
         refused = await client.call_tool("note__write", {"text": "x"})
@@ -340,6 +340,6 @@ def test_a_question_shows_the_text_that_nobody_trusts() -> None:
         path="iban", role="iban", value="DE89", seen="untrusted", step="2", tool="mail.read",
         before="pay to ", span="DE89", after=" now\n\n# May I?",
     )  # fmt: skip
-    message = Form.of(question(untrusted=(one,))).params["message"]
+    message = QuestionForm.of(question(untrusted=(one,))).params["message"]
     assert "iban (iban) comes from mail.read, step 2, which is not trusted" in message
     assert "…pay to »DE89« now  # May I?…\n\nThe tool is note.write." in message

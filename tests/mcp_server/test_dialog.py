@@ -13,7 +13,7 @@ from remit.http.access import OPERATOR, SCOPES, Access
 from remit.journal.event import HeadQuery
 from remit.journal.kinds import ConfirmationPutOff, decode
 from remit.mcp_server import calls
-from remit.mcp_server.client import Terms
+from remit.mcp_server.client import AskingTerms
 from tests.mcp_server.links import Link, code_of, facing, text_of
 from tests.mcp_server.test_confirmation import Notes, Person, outcome_of, said
 from tests.opened import OpenRemit
@@ -66,7 +66,7 @@ async def test_a_program_that_declines_by_itself_leaves_the_question_open(
 ) -> None:
     async with (
         remit_in(tools=[notes.tool]) as remit,
-        facing(remit, terms=Terms(person_s=A_DAY_S)) as face,
+        facing(remit, terms=AskingTerms(person_s=A_DAY_S)) as face,
         link.connect(face, elicitation_callback=Person(DECLINED)) as client,
     ):
         waits = await client.call_tool("note__write", {"text": "x"})
@@ -89,7 +89,7 @@ async def test_a_program_that_says_that_nobody_is_there_declines_by_itself_howev
     meta: Any = {"x-codex-turn-metadata": '{"turn_trigger": "exec"}'}
     async with (
         remit_in(tools=[notes.tool]) as remit,
-        facing(remit, terms=Terms(person_s=0)) as face,
+        facing(remit, terms=AskingTerms(person_s=0)) as face,
         LEGACY.connect(face, elicitation_callback=Person(DECLINED)) as client,
     ):
         assert code_of(await client.call_tool("note__write", {"text": "x"}, meta=meta)) == "CONFIRMATION_REQUIRED"
@@ -102,7 +102,7 @@ async def test_a_dialog_that_was_closed_is_recorded_with_the_time_it_took(
 ) -> None:
     async with (
         remit_in(tools=[notes.tool]) as remit,
-        facing(remit, terms=Terms(person_s=0)) as face,
+        facing(remit, terms=AskingTerms(person_s=0)) as face,
         link.connect(face, elicitation_callback=Person(types.ElicitResult(action="cancel"))) as client,
     ):
         await client.call_tool("note__write", {"text": "x"})
@@ -120,7 +120,7 @@ async def test_nobody_is_asked_at_the_client_where_only_the_terminal_is_meant(
     person = Person(said("approve"))
     async with (
         remit_in(tools=[notes.tool]) as remit,
-        facing(remit, terms=Terms(ask="terminal")) as face,
+        facing(remit, terms=AskingTerms(ask="terminal")) as face,
         link.connect(face, elicitation_callback=person) as client,
     ):
         assert code_of(await client.call_tool("note__write", {"text": "x"})) == "CONFIRMATION_REQUIRED"
@@ -151,7 +151,7 @@ async def test_with_the_client_alone_its_dialog_stays_open(remit_in: OpenRemit, 
     person = Slow(said("approve"))
     async with (
         remit_in(tools=[notes.tool]) as remit,
-        facing(remit, terms=Terms(ask="client")) as face,
+        facing(remit, terms=AskingTerms(ask="client")) as face,
         LEGACY.connect(face, elicitation_callback=person) as client,
         asyncio.timeout(PATIENCE_S),
     ):
@@ -174,7 +174,7 @@ async def test_a_late_answer_in_the_dialog_counts_and_the_same_call_meets_the_sa
     person = Slow(said("approve"))
     async with (
         remit_in(tools=[notes.tool]) as remit,
-        facing(remit, terms=Terms(patience_s=0.05)) as face,
+        facing(remit, terms=AskingTerms(patience_s=0.05)) as face,
         Link(transport, "legacy").connect(face, elicitation_callback=person) as client,
         asyncio.timeout(PATIENCE_S),
     ):
@@ -228,7 +228,7 @@ async def send(text: str) -> str:
 async def test_a_call_that_waits_is_an_error_or_a_result(remit_in: OpenRemit, link: Link, waiting: str) -> None:
     async with (
         remit_in(tools=[send]) as remit,
-        facing(remit, terms=Terms(waiting=waiting)) as face,
+        facing(remit, terms=AskingTerms(waiting=waiting)) as face,
         link.connect(face) as client,
     ):
         waits = await client.call_tool("note__send", {"text": "x"})
@@ -242,7 +242,7 @@ async def test_a_tool_with_an_output_schema_waits_with_an_error_since_clients_ch
 ) -> None:
     async with (
         remit_in(tools=[notes.tool]) as remit,
-        facing(remit, terms=Terms(waiting="result")) as face,
+        facing(remit, terms=AskingTerms(waiting="result")) as face,
         LEGACY.connect(face) as client,
     ):
         waits = await client.call_tool("note__write", {"text": "x"})
@@ -289,7 +289,7 @@ async def test_an_approval_for_the_session_is_not_offered_in_another_one(remit_i
 
 
 def test_the_terms_of_a_client_are_those_of_its_table_then_ours() -> None:
-    ours = Terms(patience_s=50, patience_is_ours=True)
+    ours = AskingTerms(patience_s=50, patience_is_ours=True)
     assert ours.of(OPERATOR, "some-client").patience_s == 50
     assert ours.of(OPERATOR, "codex-mcp-client").patience_s is None
     assert ours._replace(patience_is_ours=False).of(OPERATOR, "codex-mcp-client").patience_s == 50
@@ -308,7 +308,7 @@ async def test_a_dialog_links_to_the_question_in_the_console_where_the_client_op
     person = Person(said("approve"))
     async with (
         remit_in(tools=[notes.tool]) as remit,
-        facing(remit, terms=Terms(console="https://remit.example")) as face,
+        facing(remit, terms=AskingTerms(console="https://remit.example")) as face,
         link.connect(face, elicitation_callback=person) as client,
     ):
         await client.call_tool("note__write", {"text": "x"})
@@ -319,7 +319,10 @@ async def test_a_call_that_cannot_be_approved_in_the_dialog_leads_to_the_console
     remit_in: OpenRemit, link: Link, notes: Notes
 ) -> None:
     opened: list[str] = []
-    async with remit_in(tools=[notes.tool]) as remit, facing(remit, terms=Terms(console="https://r.example")) as face:
+    async with (
+        remit_in(tools=[notes.tool]) as remit,
+        facing(remit, terms=AskingTerms(console="https://r.example")) as face,
+    ):
 
         async def open_page(context: Any, params: Any) -> types.ElicitResult:
             assert isinstance(params, types.ElicitRequestURLParams)
@@ -341,7 +344,7 @@ async def test_a_page_that_the_person_does_not_open_leaves_the_question_open(rem
 
     async with (
         remit_in(tools=[notes.tool]) as remit,
-        facing(remit, terms=Terms(console="https://r.example", person_s=0)) as face,
+        facing(remit, terms=AskingTerms(console="https://r.example", person_s=0)) as face,
         LEGACY.connect(face, elicitation_callback=closed) as client,
     ):
         waits = await client.call_tool("note__write", {"text": "ghp_" + "a1B2c3D4" * 5})

@@ -11,7 +11,7 @@ from remit.http.access import Access
 from remit.http.grants import Grant
 from remit.http.guard import LOOPBACK, Guard
 from remit.http.issuers import Issuers
-from remit.http.router import Mount, Router
+from remit.http.router import PartMount, Router
 from remit.journal.kinds import SessionOpened
 from remit.mcp_server.card import resource_mounts
 from remit.mcp_server.endpoint import Endpoint
@@ -38,7 +38,7 @@ async def test_a_client_finds_its_issuer_and_the_record_says_whose_token_came(re
             issuer=issuer.url, audience=(AUDIENCE,), claims={}, access=Access("okta:{sub}", frozenset({"call"}))
         )
         guard = Guard(LOOPBACK, [], ManualClock(NOW_S * SECOND), Issuers([grant], ManualClock(NOW_S * SECOND)))
-        app = Router(guard, [Mount(PATH, Endpoint(face), "call"), *resource_mounts(guard.issuers)])
+        app = Router(guard, [PartMount(PATH, Endpoint(face), "call"), *resource_mounts(guard.issuers)])
         transport = httpx2.ASGITransport(app)
         async with app.running(), httpx2.AsyncClient(transport=transport, base_url=HERE, headers=ASK) as client:
             refused = await client.post(PATH, json=HELLO)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 
 from remit.jsonrpc import message
-from remit.jsonrpc.message import Message
+from remit.jsonrpc.message import RpcMessage
 from remit.mcp_server.outbox import MANY, TOO_MANY, Outbox
 from tests.jsonrpc.pair import turns
 
 
-def numbered(number: int) -> Message:
+def numbered(number: int) -> RpcMessage:
     return message.notification("n", {"number": number})
 
 

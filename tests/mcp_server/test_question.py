@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from remit.mcp_server.question import Form, Said, approvable, reason_in
+from remit.mcp_server.question import PersonAnswer, QuestionForm, approvable, reason_in
 from remit.record.views import ConfirmationView
 
 HOSTILE = ('{"token":"', '{\\"token\\":\\"', "Bearer ", "\\u0070", "--password ", "[", "ghp_", "://a:b@")
@@ -39,22 +39,22 @@ def asked(text: str, **more: Any) -> ConfirmationView:
 def test_hostile_text_is_cut_before_it_is_masked(piece: str) -> None:  # s07/F03, s09/R01: a minute and a half before
     found = asked(piece * (13_000_000 // len(piece)))
     assert not approvable(found)
-    assert len(Form.of(found).params["message"]) < 40_000
+    assert len(QuestionForm.of(found).params["message"]) < 40_000
 
 
 @pytest.mark.parametrize("decision", [["approve"], {"approve": 1}, None, True, 1, "Approve", ""])
 def test_an_answer_of_any_shape_is_no_answer(decision: object) -> None:  # s10/W08
-    assert Form.of(asked("x")).said({"action": "accept", "content": {"decision": decision}}) is None
+    assert QuestionForm.of(asked("x")).said({"action": "accept", "content": {"decision": decision}}) is None
 
 
 @pytest.mark.parametrize("answer", [None, [], "approve", {}, {"action": "accept"}, {"action": ["accept"]}])
 def test_neither_is_one_without_content(answer: object) -> None:
-    assert Form.of(asked("x")).said(answer) is None
+    assert QuestionForm.of(asked("x")).said(answer) is None
 
 
 def test_defaults_of_the_tool_are_shown_apart_from_the_arguments() -> None:
     found = asked("x", defaults={"/mode": "all", "/opts/limit": 100})
-    shown = Form.of(found).params["message"]
+    shown = QuestionForm.of(found).params["message"]
     arguments, _, defaults = shown.partition("the tool takes its defaults:")
     assert '"content": "x"' in arguments
     assert "limit" not in arguments
@@ -83,7 +83,7 @@ def test_a_call_whose_defaults_cannot_be_shown_whole_is_not_approved_there(defau
 )
 def test_longer_approvals_are_choices_beside_the_one(more: dict[str, Any], session: bool, choices: list[str]) -> None:
     found = msgspec.structs.replace(asked("x", **more), caller="call/call_1")
-    schema = Form.of(found, session=session).params["requestedSchema"]
+    schema = QuestionForm.of(found, session=session).params["requestedSchema"]
     assert list(schema["properties"]) == ["decision"]  # a reason is asked for only after a denial
     assert schema["properties"]["decision"]["enum"] == choices
 
@@ -91,21 +91,21 @@ def test_longer_approvals_are_choices_beside_the_one(more: dict[str, Any], sessi
 @pytest.mark.parametrize(
     ("decision", "said"),
     [
-        ("approve", Said("approve")),
-        ("approve for this session", Said("approve", scope="session")),
-        ("approve for 8 hours", Said("approve", scope="everything")),
-        ("deny", Said("deny")),
+        ("approve", PersonAnswer("approve")),
+        ("approve for this session", PersonAnswer("approve", scope="session")),
+        ("approve for 8 hours", PersonAnswer("approve", scope="everything")),
+        ("deny", PersonAnswer("deny")),
         ("approve for ever", None),
     ],
 )
-def test_each_choice_means_what_it_says(decision: str, said: Said | None) -> None:
+def test_each_choice_means_what_it_says(decision: str, said: PersonAnswer | None) -> None:
     found = msgspec.structs.replace(asked("x", rememberable=True), caller="call/call_1")
-    assert Form.of(found, session=True).said({"action": "accept", "content": {"decision": decision}}) == said
+    assert QuestionForm.of(found, session=True).said({"action": "accept", "content": {"decision": decision}}) == said
 
 
 def test_what_cannot_be_shown_whole_is_approved_for_no_time_either() -> None:
     found = asked("x" * 5_000, rememberable=True)
-    form = Form.of(found, session=True)
+    form = QuestionForm.of(found, session=True)
     assert list(form.choices) == ["deny"]
     assert form.said({"action": "accept", "content": {"decision": "approve"}}) is None
 

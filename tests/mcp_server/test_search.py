@@ -10,7 +10,7 @@ import pytest
 
 from remit.http.access import SCOPES, Access
 from remit.http.guard import Token, digest_of
-from remit.mcp_server.client import Terms
+from remit.mcp_server.client import AskingTerms
 from remit.mcp_server.names import OwnNames
 from remit.mcp_server.server import ToolServer
 from remit.mcp_server.tool_index import ToolIndex
@@ -21,7 +21,7 @@ from tests.mcp_server.test_listing import echo, names
 from tests.mcp_server.upstream import Upstream, offered
 from tests.opened import OpenRemit
 
-SEARCH = Terms(expose_tools="search")
+SEARCH = AskingTerms(expose_tools="search")
 OURS = ["tools__search", "tools__call"]
 
 
@@ -148,7 +148,7 @@ async def test_a_wrapped_server_s_tools_are_found_under_their_own_names(remit_in
         offered({"name": "read_file", "inputSchema": {"type": "object"}}),
         msgspec.structs.replace(ours, name="mcp.far.tools-call"),
     )
-    terms = Terms(expose_tools="search", always=("read_*", "tools__call"))
+    terms = AskingTerms(expose_tools="search", always=("read_*", "tools__call"))
     async with (
         remit_in(tools=[echo], providers=[far]) as remit,
         facing(remit, names=OwnNames("far"), terms=terms) as face,

@@ -21,7 +21,7 @@ from remit import Remit
 from remit.clock import SystemClock, isoformat
 from remit.jsonrpc.protocol import INVALID_PARAMS, METHOD_NOT_FOUND, MISSING_REQUIRED_CLIENT_CAPABILITY, TASKS
 from remit.mcp_server import task_handles
-from remit.mcp_server.client import Terms
+from remit.mcp_server.client import AskingTerms
 from remit.mcp_server.names import Names, OwnNames, WireNames
 from remit.mcp_server.peers import Parked
 from remit.mcp_server.relay import Relay
@@ -130,7 +130,7 @@ async def test_a_task_is_its_principals(remit_in: OpenRemit, notes: Notes) -> No
     given = {"mode": MODERN, "cache": None, **TAKES}
     async with (
         remit_in(tools=[notes.tool]) as remit,
-        facing(remit, terms=Terms(ask="terminal")) as face,
+        facing(remit, terms=AskingTerms(ask="terminal")) as face,
         serving(face, clients=clients) as url,
         at(url, token="token-of-ann", **given) as ann,
         at(url, token="token-of-bob", **given) as bob,

@@ -13,7 +13,7 @@ from remit.clock import SystemClock
 from remit.models.faults import Rejected
 from remit.models.message import Message, ToolCall, user
 from remit.models.offers import Dialect, Offers, offers_of
-from remit.models.prompt import Ask, Output, ToolSpec, toolset_of
+from remit.models.prompt import Ask, OutputForm, ToolSpec, toolset_of
 from remit.models.registry import Endpoints, Models
 from remit.models.thread import EMPTY
 from remit.models.wires.anthropic import AnthropicMessages
@@ -217,7 +217,7 @@ async def test_a_question_that_wants_just_that_tool_is_refused(tmp_path: Path) -
 
 def test_a_form_of_an_answer_is_closed_for_anthropic() -> None:
     schema = _object("n", n={"type": "integer", "minimum": 1}, list={"type": "array", "items": _object("a", a=TEXT)})
-    ask = Ask(thread=EMPTY.add(user("x")), output=Output(name="o", schema=schema))
+    ask = Ask(thread=EMPTY.add(user("x")), output=OutputForm(name="o", schema=schema))
     sent = AnthropicMessages().body("m", ask, "p/m")["output_config"]["format"]["schema"]
     assert sent["additionalProperties"] is False
     assert sent["properties"]["n"] == {"type": "integer"}

@@ -10,13 +10,13 @@ import msgspec
 import pytest
 
 from remit.clock import SystemClock
-from remit.models.faults import Cut
+from remit.models.faults import CutAnswer
 from remit.models.limiter import Limiter
-from remit.models.message import Message, Opaque, Text, ToolCall, ToolResult, results, system, user
+from remit.models.message import Message, Opaque, Text, ToolCall, ToolMessage, results, system, user
 from remit.models.names import parse
-from remit.models.prompt import Ask, Output, Sampling, toolset_of
+from remit.models.prompt import Ask, OutputForm, Sampling, toolset_of
 from remit.models.remote import RemoteModel, http_client
-from remit.models.reply import Reply, unwatched
+from remit.models.reply import ModelReply, unwatched
 from remit.models.thread import thread_of
 from remit.models.wires.anthropic import AnthropicMessages
 from remit.models.wires.openai_chat import OpenAIChat
@@ -31,7 +31,7 @@ HISTORY = [
     system("Be brief."),
     user("Pay them."),
     Message("assistant", (Text("Both."), ToolCall("1-0", "bank__pay", '{"to":"bob","amount":1}', "call_1")), "x/y"),
-    results(ToolResult("1-0", "bank__pay", "no funds", failed=True)),
+    results(ToolMessage("1-0", "bank__pay", "no funds", failed=True)),
     user("And?"),
 ]
 FULL = Ask(
@@ -39,7 +39,9 @@ FULL = Ask(
     tools=toolset_of([PAY]),
     choice="required",
     sampling=Sampling(effort="low", max_output_tokens=100, parallel=False),
-    output=Output(name="sum", schema={"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}),
+    output=OutputForm(
+        name="sum", schema={"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+    ),
 )
 SCENES = [
     ANSWER,
@@ -54,7 +56,7 @@ async def _served(events: list[bytes]) -> AsyncIterator[ModelServer]:
         yield server
 
 
-async def _ours(wire: Wire, name: str, url: str, ask: Ask = ASK) -> Reply:
+async def _ours(wire: Wire, name: str, url: str, ask: Ask = ASK) -> ModelReply:
     clock = SystemClock()
     async with http_client(10) as client:
         limiter = Limiter(clock, 1)
@@ -62,7 +64,7 @@ async def _ours(wire: Wire, name: str, url: str, ask: Ask = ASK) -> Reply:
         return await model.send(model.prepare(ask), unwatched)
 
 
-def _calls(reply: Reply) -> list[tuple[str, str, str]]:
+def _calls(reply: ModelReply) -> list[tuple[str, str, str]]:
     return [(call.wire_id, call.name, call.arguments) for call in reply.message.calls]
 
 
@@ -141,7 +143,7 @@ async def test_where_the_sdk_makes_valid_arguments_of_a_stream_that_was_cut_ther
         async with client.messages.stream(model="m", max_tokens=9, messages=[]) as stream:
             message = await stream.get_final_message()
         assert message.content[0].input, "the SDK is expected to complete what was cut"
-        with pytest.raises(Cut):
+        with pytest.raises(CutAnswer):
             await _ours(AnthropicMessages(), "anthropic:m", server.url)
 
 
@@ -160,7 +162,7 @@ async def test_where_the_sdk_sees_no_error_in_a_stream_that_was_cut_there_is_no_
         else:
             stream = await client.responses.create(model="m", input="x", stream=True)
         assert [event async for event in stream]
-        with pytest.raises(Cut):
+        with pytest.raises(CutAnswer):
             await _ours(wire(), "openai:m", server.url)
 
 

@@ -4,10 +4,10 @@ import pytest
 
 from remit.models.names import parse
 from remit.models.prices import Price, Prices
-from remit.models.reply import Usage
+from remit.models.reply import TokenUsage
 from remit.models.wires.anthropic import usage_of
 
-USAGE = Usage(input=1_000_000, output=1_000_000, cached=400_000, cache_written=100_000)
+USAGE = TokenUsage(input=1_000_000, output=1_000_000, cached=400_000, cache_written=100_000)
 AT = 1_767_225_600_000_000
 
 
@@ -24,7 +24,7 @@ def test_prices_of_ones_own_come_first_and_tell_cached_tokens_apart() -> None:
     [(Price(input=1, cache_written=4), 4.0), (Price(input=1, cache_written=4, cache_written_hour=8), 6.0)],
 )
 def test_what_a_cache_keeps_for_an_hour_has_a_price_of_its_own(price: Price, amount: float) -> None:
-    usage = Usage(input=1_000_000, cache_written=1_000_000, cache_written_hour=500_000)
+    usage = TokenUsage(input=1_000_000, cache_written=1_000_000, cache_written_hour=500_000)
     cost = Prices({"*": price}).cost(parse("anthropic:claude"), "claude", usage, AT)
     assert cost is not None
     assert cost.amount == pytest.approx(amount)
@@ -40,7 +40,7 @@ def test_known_models_tell_an_hour_in_a_cache_from_five_minutes() -> None:
 
 
 def test_known_models_have_a_price_that_names_its_table() -> None:
-    cost = Prices().cost(parse("openai:gpt-4o"), "gpt-4o-2024-08-06", Usage(input=1_000_000, output=0), AT)
+    cost = Prices().cost(parse("openai:gpt-4o"), "gpt-4o-2024-08-06", TokenUsage(input=1_000_000, output=0), AT)
     assert cost is not None
     assert cost.amount == pytest.approx(2.5)
     assert cost.table.startswith("genai-prices/0.")

@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 from remit.errors import UsageError
-from remit.models.faults import Busy, Cut, Rejected
-from remit.models.message import Message, ToolResult, results, user
+from remit.models.faults import Busy, CutAnswer, Rejected
+from remit.models.message import Message, ToolMessage, results, user
 from remit.models.names import parse
 from remit.models.prompt import Ask
-from remit.models.reply import Delta, Reply, unwatched
+from remit.models.reply import Delta, ModelReply, unwatched
 from remit.models.script import ScriptedModel, load
 from remit.models.thread import EMPTY, Thread
 
@@ -26,7 +26,7 @@ def _model(tmp_path: Path, script: str = SCRIPT) -> ScriptedModel:
     return load(parse("scripted:s.yaml"), tmp_path)
 
 
-async def _ask(model: ScriptedModel, thread: Thread, seen: list[Delta] | None = None, attempt: int = 1) -> Reply:
+async def _ask(model: ScriptedModel, thread: Thread, seen: list[Delta] | None = None, attempt: int = 1) -> ModelReply:
     watch = unwatched if seen is None else seen.append
     return await model.send(model.prepare(Ask(thread=thread, id="1", attempt=attempt)), watch)
 
@@ -38,7 +38,7 @@ async def test_the_script_answers_by_how_often_the_conversation_was_answered(tmp
     assert (first.stop, first.text) == ("tools", "Let me look.")
     assert [(call.id, call.name, call.arguments) for call in first.calls] == [("1-0", "fs__read", '{"path":"a.txt"}')]
     assert "".join(delta.text for delta in seen if delta.kind == "text") == "Let me look."
-    then = start.add(first.message, results(ToolResult("1-0", "fs__read", "hello")))
+    then = start.add(first.message, results(ToolMessage("1-0", "fs__read", "hello")))
     for attempt in (1, 2):
         with pytest.raises(Busy) as caught:
             await _ask(model, then, attempt=attempt)
@@ -54,7 +54,7 @@ async def test_a_fault_comes_at_its_attempt_only_in_any_process(tmp_path: Path) 
     for attempt, process in ((1, "first"), (2, "second"), (3, "third")):
         model = _model(tmp_path, script)
         if attempt == 1:
-            with pytest.raises(Cut):
+            with pytest.raises(CutAnswer):
                 await _ask(model, start, attempt=attempt)
         else:
             assert (await _ask(model, start, attempt=attempt)).text == "x", process

@@ -3,11 +3,11 @@ from __future__ import annotations
 import asyncio
 
 from remit.models.reply import Delta
-from remit.models.tail import MAX_CHARACTERS, Piece, Tails
+from remit.models.tail import MAX_CHARACTERS, AnswerPiece, Tails
 
 
-async def _read(tails: Tails, count: int, after: int = 0) -> list[Piece]:
-    found: list[Piece] = []
+async def _read(tails: Tails, count: int, after: int = 0) -> list[AnswerPiece]:
+    found: list[AnswerPiece] = []
     async for piece in tails.follow("job/j", after):
         found.append(piece)
         if len(found) == count:

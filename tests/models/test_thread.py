@@ -12,7 +12,7 @@ from remit.models.message import (
     Refusal,
     Text,
     ToolCall,
-    ToolResult,
+    ToolMessage,
     decode,
     digest_of,
     encode,
@@ -25,7 +25,7 @@ _BLOCKS: st.SearchStrategy[Block] = st.one_of(
     st.builds(Text, _TEXT, _TEXT),
     st.builds(Refusal, _TEXT),
     st.builds(ToolCall, _TEXT, _TEXT, _TEXT, _TEXT, _TEXT),
-    st.builds(ToolResult, _TEXT, _TEXT, _TEXT, st.booleans()),
+    st.builds(ToolMessage, _TEXT, _TEXT, _TEXT, st.booleans()),
     st.builds(Opaque, _TEXT),
 )
 _ROLES = st.sampled_from(["system", "user", "assistant", "tool"])

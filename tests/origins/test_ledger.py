@@ -7,20 +7,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from remit.journal.kinds import UntrustedArgument
-from remit.origins.arguments import Argument
-from remit.origins.ledger import Ledger, Source
+from remit.origins.arguments import AuthorityValue
+from remit.origins.ledger import OriginLedger, OriginSource
 from remit.origins.roles import Role
 
-TASK = Source("", "the task")
-MAIL = Source("2", "mcp.mail.read")
+TASK = OriginSource("", "the task")
+MAIL = OriginSource("2", "mcp.mail.read")
 
 
 def judged(role: Role, value: str, *, task: str = "", mail: str = "an e-mail") -> UntrustedArgument | None:
-    ledger = Ledger()
+    ledger = OriginLedger()
     ledger.trust(task, TASK)
     if mail:
         ledger.distrust(mail, MAIL)
-    return ledger.judge(Argument("arg", role, value))
+    return ledger.judge(AuthorityValue("arg", role, value))
 
 
 def seen(role: Role, value: str, **texts: str) -> str:
@@ -104,20 +104,20 @@ def test_a_short_value_must_stand_by_itself() -> None:
 
 
 def test_a_trusted_output_that_repeats_what_the_model_said_adds_no_trust() -> None:
-    ledger = Ledger()
+    ledger = OriginLedger()
     ledger.distrust("pay to DE89370400440532013000", MAIL)
-    echoed = Source("3", "bank.check", json.dumps({"account": "DE89370400440532013000"}))
+    echoed = OriginSource("3", "bank.check", json.dumps({"account": "DE89370400440532013000"}))
     ledger.trust('{"account":"DE89370400440532013000","valid":true}', echoed, is_json=True)
-    assert ledger.judge(Argument("to", "iban", "DE89370400440532013000")) is not None
-    ledger.trust('{"account":"DE89370400440532013000"}', Source("4", "bank.own", "{}"), is_json=True)
-    assert ledger.judge(Argument("to", "iban", "DE89370400440532013000")) is None
+    assert ledger.judge(AuthorityValue("to", "iban", "DE89370400440532013000")) is not None
+    ledger.trust('{"account":"DE89370400440532013000"}', OriginSource("4", "bank.own", "{}"), is_json=True)
+    assert ledger.judge(AuthorityValue("to", "iban", "DE89370400440532013000")) is None
 
 
 def test_escapes_in_a_trusted_result_are_read() -> None:
-    ledger = Ledger()
+    ledger = OriginLedger()
     ledger.distrust("x", MAIL)
     ledger.trust(json.dumps({"path": 'a "b" \u00fc.md'}), TASK, is_json=True)
-    assert ledger.judge(Argument("path", "path", 'a "b" \u00fc.md')) is None
+    assert ledger.judge(AuthorityValue("path", "path", 'a "b" \u00fc.md')) is None
 
 
 def test_what_is_shown_is_one_printable_line() -> None:

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from remit import tool
-from remit.origins.arguments import Argument, arguments_of, authority_of
+from remit.origins.arguments import AuthorityValue, arguments_of, authority_of
 from remit.origins.roles import KEYWORD, role_of_name, role_of_shape
 
 
@@ -164,10 +164,10 @@ def test_values_within_tables_lists_and_references_are_found() -> None:
     }
     args = {"people": [{"name": "Bob", "mail": "b@x.org"}], "cc": ["a@x.org", "a@x.org"], "where": "here"}
     assert arguments_of(schema, args) == [
-        Argument("people.name", "id", "Bob"),
-        Argument("people.mail", "email", "b@x.org"),
-        Argument("cc", "email", "a@x.org"),
-        Argument("where", "path", "here"),
+        AuthorityValue("people.name", "id", "Bob"),
+        AuthorityValue("people.mail", "email", "b@x.org"),
+        AuthorityValue("cc", "email", "a@x.org"),
+        AuthorityValue("where", "path", "here"),
     ]
 
 
@@ -183,8 +183,8 @@ def test_a_value_that_the_tool_lists_itself_is_its_owners_choice() -> None:
 
 def test_a_schema_that_refers_to_itself_ends() -> None:
     schema: dict[str, Any] = {"$ref": "#", "properties": {"path": {"$ref": "#/properties/path"}}}
-    assert arguments_of(schema, {"path": "x"}) == [Argument("path", "path", "x")]
-    assert arguments_of(None, {"path": "x"}) == [Argument("path", "path", "x")]
+    assert arguments_of(schema, {"path": "x"}) == [AuthorityValue("path", "path", "x")]
+    assert arguments_of(None, {"path": "x"}) == [AuthorityValue("path", "path", "x")]
 
 
 def test_a_function_says_the_role_in_its_type_hints() -> None:
@@ -192,4 +192,4 @@ def test_a_function_says_the_role_in_its_type_hints() -> None:
     async def pay(amount: Annotated[float, msgspec.Meta(extra_json_schema={KEYWORD: "id"})], memo: str) -> None:
         """Pay."""
 
-    assert authority_of(pay.meta, {"amount": 9.5, "memo": "x"}) == [Argument("amount", "id", "9.5")]
+    assert authority_of(pay.meta, {"amount": 9.5, "memo": "x"}) == [AuthorityValue("amount", "id", "9.5")]

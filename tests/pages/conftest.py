@@ -17,13 +17,13 @@ from remit import Remit
 from remit.api.part import Api
 from remit.api.table import ROUTES
 from remit.clock import Clock, SystemClock
-from remit.http.access import Access, Places, Scope
+from remit.http.access import Access, RequestPlaces, Scope
 from remit.http.guard import Guard, Token, digest_of
 from remit.http.reader import Reader
-from remit.http.router import Mount, Router
+from remit.http.router import PartMount, Router
 from remit.http.server import listen, serve
-from remit.pages.entry import Entry
-from remit.pages.part import Pages
+from remit.pages.entry import ConsoleEntry
+from remit.pages.part import ConsolePages
 from remit.pages.table import PAGES
 from tests.pages.browsing import browsing
 
@@ -85,15 +85,15 @@ async def serving(
     *,
     port: int = 0,
     readers: Sequence[Reader] = (),
-    beside: Sequence[Mount] = (),
+    beside: Sequence[PartMount] = (),
 ) -> AsyncIterator[Browser]:
     """Serve the pages and the API of a Remit that is open."""
     clock = clock or SystemClock()
-    guard, places, stop = Guard.of("127.0.0.1", (), tokens, clock), Places(64), asyncio.Event()
-    entry = Entry(guard, clock)
+    guard, places, stop = Guard.of("127.0.0.1", (), tokens, clock), RequestPlaces(64), asyncio.Event()
+    entry = ConsoleEntry(guard, clock)
     api = Api(remit.service, ROUTES, places, readers=readers)
-    mounts = [*(Mount(path, api, None) for path in api.paths), *beside]
-    mounts.append(Mount("/", Pages(remit.service, PAGES, entry, places, clock, readers), None, entry.admit))
+    mounts = [*(PartMount(path, api, None) for path in api.paths), *beside]
+    mounts.append(PartMount("/", ConsolePages(remit.service, PAGES, entry, places, clock, readers), None, entry.admit))
     with listen("127.0.0.1", port) as listening:
         running = asyncio.create_task(serve(Router(guard, mounts), listening, stop))
 

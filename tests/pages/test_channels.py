@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from remit.api.route import Sent
+from remit.api.route import SentEvent
 from remit.clock import SystemClock
-from remit.pages.live import Channels, Rows, changes, regions_of
+from remit.pages.live import PageChannels, Rows, changes, regions_of
 from tests.patience import PATIENCE_S
 
 pytestmark = pytest.mark.slow
@@ -48,9 +48,9 @@ class Journal:
         self.news.set()
 
 
-async def first(events: AsyncIterator[Sent]) -> Any:
+async def first(events: AsyncIterator[SentEvent]) -> Any:
     sent = await asyncio.wait_for(anext(events), PATIENCE_S)
-    return Sent(sent.id, sent.event, msgspec.json.decode(sent.data))
+    return SentEvent(sent.id, sent.event, msgspec.json.decode(sent.data))
 
 
 def log(*rows: str) -> bytes:
@@ -65,7 +65,7 @@ def test_regions_are_those_that_our_templates_mark() -> None:
 
 
 async def test_a_page_is_made_once_for_all_who_see_the_same() -> None:
-    journal, channels = Journal(), Channels(SystemClock())
+    journal, channels = Journal(), PageChannels(SystemClock())
     async with (
         channels.followed("key", journal.make, nullcontext(journal.changed)) as one,
         channels.followed("key", journal.make, nullcontext(journal.changed)) as other,
@@ -87,7 +87,7 @@ def test_of_a_log_only_the_rows_that_changed_are_sent() -> None:
 
 
 async def test_what_changed_is_written_once_for_all_who_had_the_same() -> None:
-    journal, channels = Journal(), Channels(SystemClock())
+    journal, channels = Journal(), PageChannels(SystemClock())
     async with channels.followed("key", journal.make, nullcontext(journal.changed)) as channel:
         feeds = [channel.follow("") for _ in range(2)]
         for _ in range(2):
@@ -97,7 +97,7 @@ async def test_what_changed_is_written_once_for_all_who_had_the_same() -> None:
 
 
 async def test_whoever_comes_back_gets_what_is_different_or_nothing() -> None:
-    journal, channels = Journal(), Channels(SystemClock())
+    journal, channels = Journal(), PageChannels(SystemClock())
     async with channels.followed("key", journal.make, nullcontext(journal.changed)) as channel:
         sent = await first(channel.follow(""))
         back = channel.follow(sent.id)
@@ -112,7 +112,7 @@ async def test_a_page_that_cannot_be_made_ends_its_streams() -> None:
     async def make() -> bytes:
         raise ValueError("gone")
 
-    journal, channels = Journal(), Channels(SystemClock())
+    journal, channels = Journal(), PageChannels(SystemClock())
     async with channels.followed("key", make, nullcontext(journal.changed)) as channel:
         assert [sent async for sent in channel.follow("")] == []
     async with channels.followed("key", journal.make, nullcontext(journal.changed)) as channel:

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from remit import Remit, Run, recipe
-from remit.journal.event import Tally
+from remit.journal.event import StreamTally
 from remit.pages.chart import BOUNDS, HEIGHT, HOUR, HOURS, by_hour, by_length, first_hour
 from remit_testing.clock import START
 from tests.pages.conftest import Served
@@ -21,11 +21,11 @@ def test_the_last_of_the_hours_is_the_one_that_goes_on() -> None:
 
 def test_every_job_stands_in_its_hour_by_its_state() -> None:
     tallies = [
-        Tally(0, "completed", 0, 6),
-        Tally(0, "completed", 3, 2),
-        Tally(0, "failed", 1, 2),
-        Tally(23, "waiting", None, 1),
-        Tally(23, "running", None, 4),
+        StreamTally(0, "completed", 0, 6),
+        StreamTally(0, "completed", 3, 2),
+        StreamTally(0, "failed", 1, 2),
+        StreamTally(23, "waiting", None, 1),
+        StreamTally(23, "running", None, 4),
     ]
     chart = by_hour(tallies, 7 * HOUR)
     assert (chart.total, chart.failed, chart.most) == (15, 2, 10)
@@ -41,7 +41,11 @@ def test_every_job_stands_in_its_hour_by_its_state() -> None:
 
 def test_lengths_are_those_of_jobs_that_have_ended() -> None:
     chart = by_length(
-        [Tally(0, "completed", 0, 3), Tally(5, "cancelled", len(BOUNDS), 1), Tally(5, "waiting", None, 9)]
+        [
+            StreamTally(0, "completed", 0, 3),
+            StreamTally(5, "cancelled", len(BOUNDS), 1),
+            StreamTally(5, "waiting", None, 9),
+        ]
     )
     assert [(column.words, column.number) for column in chart.columns if column.number] == [
         ("under 10 ms", 3),

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from remit.journal.event import Tally
+from remit.journal.event import StreamTally
 from remit.pages.chart import first_hour
 from remit.pages.memory import FRESH, OLD, Day
 from remit_testing.clock import START
@@ -20,16 +20,16 @@ class Jobs:
         self.asked = 0
         self.faults = 0
 
-    async def tallies(self, since: int, width: int, bounds: Sequence[int]) -> list[Tally]:
+    async def tallies(self, since: int, width: int, bounds: Sequence[int]) -> list[StreamTally]:
         self.asked += 1
         if self.faults:
             self.faults -= 1
             raise OSError("away")
-        return [Tally(0, "completed", 0, self.asked)]
+        return [StreamTally(0, "completed", 0, self.asked)]
 
 
-def counted(times: int) -> list[Tally]:
-    return [Tally(0, "completed", 0, times)]
+def counted(times: int) -> list[StreamTally]:
+    return [StreamTally(0, "completed", 0, times)]
 
 
 async def turn() -> None:

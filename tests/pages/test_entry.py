@@ -7,7 +7,7 @@ import pytest
 from remit.http.access import Access
 from remit.http.guard import LOOPBACK, Guard, Token, digest_of
 from remit.pages import entry
-from remit.pages.entry import Entry
+from remit.pages.entry import ConsoleEntry
 from remit_testing.clock import ManualClock
 
 
@@ -15,7 +15,7 @@ async def test_who_logs_in_again_and_again_ends_sessions_of_their_own_alone(monk
     monkeypatch.setattr(entry, "SESSIONS_OF_ONE", 2)
     tokens = [Token(digest_of(name), Access(name, frozenset())) for name in ("ann", "ben")]
     clock = ManualClock()
-    door = Entry(Guard(LOOPBACK, tokens, clock), clock)
+    door = ConsoleEntry(Guard(LOOPBACK, tokens, clock), clock)
 
     async def log_in(name: str) -> dict[str, str]:
         return {"host": "localhost:1", "cookie": (await door.log_in({"host": "localhost:1"}, name)).partition(";")[0]}

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from remit import Remit, Run, recipe, tool
-from remit.pages.steps import Row, lines
+from remit.pages.steps import StepListRow, lines
 from remit.pages.timeline import Scale
 from remit.parts.tickets.runner import RunnerConfig
 from remit.record.job_story import step_row
@@ -25,7 +25,7 @@ def drawn(told: StepNarrative, *, queued: tuple[str, int, int] | None = None) ->
     scale = Scale((), 0, 10 * SECOND, fold=False)
     row = step_row(told)
     (line,) = lines([[row]], {told.step: told}.get, scale, 10 * SECOND, queued)
-    assert isinstance(line, Row)
+    assert isinstance(line, StepListRow)
     return [(one.kind, round(one.width / 100, 1)) for one in line.segments]
 
 

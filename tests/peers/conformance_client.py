@@ -22,7 +22,7 @@ from remit.clock import SystemClock
 from remit.errors import ProviderError
 from remit.journal.journal import Journal
 from remit.journal.sqlite.store import SqliteStore
-from remit.providers.mcp.oauth import Login, Origins
+from remit.providers.mcp.oauth import LoginOrigins, ServerLogin
 from remit.providers.mcp.provider import McpProvider
 from remit.randomness import SystemRandomSource
 from remit.settings.mcp import McpServer
@@ -94,7 +94,7 @@ async def main(url: str) -> None:
             Pins(journal, trust=True, principal="suite"),
             clock=clock,
             chance=SystemRandomSource(),
-            login=Login(Path(folder), Straight()),
+            login=ServerLogin(Path(folder), Straight()),
         )
         try:
             await provider.list_tools()
@@ -111,5 +111,5 @@ async def main(url: str) -> None:
 
 if __name__ == "__main__":
     # The suite's authorization servers listen at ports that no `issuer` can name beforehand.
-    with patch.object(Origins, "check"):
+    with patch.object(LoginOrigins, "check"):
         asyncio.run(main(sys.argv[-1]))

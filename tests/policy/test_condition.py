@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from remit.errors import PolicyError
-from remit.policy.cases import Given
+from remit.policy.cases import CaseFacts
 from remit.policy.decision import EFFECTS, Facts, Query
 from remit.policy.overlay import parse_overlay
 from remit.policy.rule import parse_rule
@@ -191,7 +191,7 @@ EXTRAS = st.fixed_dictionaries(
 )
 CONFIGURED = st.lists(EXTRAS | st.just({"effect": "allow"}) | st.just({"effect": "allow", **PENDING}), max_size=3)
 CALLS = st.builds(
-    lambda args, taken, seen, now: Given(seen=seen, taken=taken).to(Policy(), pay(now=now, **args)),
+    lambda args, taken, seen, now: CaseFacts(seen=seen, taken=taken).to(Policy(), pay(now=now, **args)),
     st.dictionaries(st.sampled_from(["to", "cents"]), st.sampled_from(["bob", "eve", 2, 5])),
     st.just({}),
     st.sampled_from([{}, {"desk.look": {"a": 1, "status": "pending"}}]),

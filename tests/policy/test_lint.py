@@ -2,12 +2,12 @@ from typing import Any
 
 import pytest
 
-from remit.policy.lint import KINDS, Finding, lint
+from remit.policy.lint import KINDS, LintFinding, lint
 from remit.tools.meta import Level
 from tests.policy.samples import TOOLS, tool
 
 
-def findings(*rules: dict[str, Any], tools: tuple[Any, ...] = TOOLS) -> list[Finding]:
+def findings(*rules: dict[str, Any], tools: tuple[Any, ...] = TOOLS) -> list[LintFinding]:
     return lint(rules, tools)
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from remit.process import child as children
-from remit.process.child import Child
+from remit.process.child import ChildProcess
 
 ENV: Mapping[str, str] = {"PATH": os.environ["PATH"]}
 PATIENCE_S = 20
@@ -24,7 +24,7 @@ def python(code: str) -> list[str]:
     return [sys.executable, "-I", "-S", "-c", code]
 
 
-class Talker(Child):
+class Talker(ChildProcess):
     """Tells of each thing that it says."""
 
     def __init__(self, *, grace_s: float = PATIENCE_S) -> None:

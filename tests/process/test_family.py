@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from remit.process import family
-from remit.process.family import Family
+from remit.process.family import ProcessFamily
 
 PAUSE = (sys.executable, "-I", "-S", "-c", "import signal; signal.pause()")
 
@@ -29,7 +29,7 @@ def sleeper(env: dict[str, str]) -> Iterator[subprocess.Popen[bytes]]:
 
 
 def test_only_processes_with_the_mark_are_ended() -> None:
-    one, other = Family(), Family()
+    one, other = ProcessFamily(), ProcessFamily()
     with sleeper(one.env) as ours, sleeper(other.env) as theirs:
         assert one.end() == 1
         assert ours.wait() == -signal.SIGKILL
@@ -47,7 +47,7 @@ def test_a_process_whose_environment_is_not_there_yet_is_looked_at_again(
         folder = tmp_path / str(process.pid)
         if older:
             folder.mkdir()
-        ours = Family()
+        ours = ProcessFamily()
         folder.mkdir(exist_ok=True)
         (folder / "exe").symlink_to(sys.executable)
         (folder / "environ").write_bytes(b"")
@@ -66,7 +66,7 @@ def test_a_process_without_an_environment_is_waited_for_only_so_long(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(family, "_PROC", tmp_path)
-    ours = Family()
+    ours = ProcessFamily()
     folder = tmp_path / str(os.getpid())
     folder.mkdir()
     (folder / "exe").symlink_to(sys.executable)

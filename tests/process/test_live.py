@@ -6,7 +6,7 @@ from typing import Literal
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remit.process.live import Live
+from remit.process.live import LiveLines
 
 STREAM: st.SearchStrategy[Literal["stdout", "stderr"]] = st.sampled_from(["stdout", "stderr"])
 
@@ -16,7 +16,7 @@ def test_nothing_is_lost_between_chunks_however_they_are_cut(
     chunks: list[tuple[Literal["stdout", "stderr"], bytes]],
 ) -> None:
     said: list[tuple[float, str]] = []
-    live = Live(lambda done, total, text: said.append((done, text)))
+    live = LiveLines(lambda done, total, text: said.append((done, text)))
     for stream, data in chunks:
         live(stream, data)
     live.end()
@@ -32,7 +32,7 @@ def test_lines_come_in_order_and_whole(text: str, cuts: list[int]) -> None:
     data = text.encode("utf-8", "replace")
     places = sorted({0, len(data), *(cut for cut in cuts if cut < len(data))})
     said: list[str] = []
-    live = Live(lambda done, total, line: said.append(line))
+    live = LiveLines(lambda done, total, line: said.append(line))
     for start, end in itertools.pairwise(places):
         live("stdout", data[start:end])
     live.end()
@@ -43,7 +43,7 @@ def test_lines_come_in_order_and_whole(text: str, cuts: list[int]) -> None:
 def test_a_secret_is_masked_wherever_a_long_line_is_cut() -> None:
     for before in range(0, 17_000, 350):
         said: list[str] = []
-        live = Live(lambda done, total, line: said.append(line))  # noqa: B023 - called within the round
+        live = LiveLines(lambda done, total, line: said.append(line))  # noqa: B023 - called within the round
         live("stdout", b"word " * (before // 5) + b"token=abc123def456 next " + b"more " * 4_000)
         live.end()
         assert "token=******** next" in "".join(said)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from remit import Run, recipe, tool
-from remit.jobs.state import History
+from remit.jobs.state import JobHistory
 from remit.journal.kinds import ChildStarted, ErrorInfo, JobFailed
 from remit.record.teller import child_states
 from remit.service.jobs import Jobs
@@ -35,9 +35,9 @@ async def outer(run: Run) -> Any:
     return found
 
 
-def history(*children: str) -> History:
+def history(*children: str) -> JobHistory:
     """That of a job with these child recipes."""
-    found = History()
+    found = JobHistory()
     found.children.update(dict.fromkeys(children, ChildStarted(step="7", name="inner", version="1")))
     return found
 

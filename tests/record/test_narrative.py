@@ -9,7 +9,7 @@ from remit import Remit, Run, recipe, tool
 from remit.journal import kinds as k
 from remit.journal.event import Event
 from remit.record.step import StepNarrative
-from remit.record.story import Narrative, Story
+from remit.record.story import EventStory, Narrative
 from tests.opened import OpenRemit, until_waiting
 
 JOB = "job_01m80d3wxwe00ba4m4adcs3210"
@@ -18,7 +18,7 @@ JOB = "job_01m80d3wxwe00ba4m4adcs3210"
 def told(*payloads: k.Payload, asked: dict[str, list[k.Payload]] | None = None) -> Narrative:
     """The story of events a second apart."""
     questions = {name: events(*found, start=100) for name, found in (asked or {}).items()}
-    story = Story(events(k.JobCreated(kind="recipe", name="demo", principal="alice"), *payloads))
+    story = EventStory(events(k.JobCreated(kind="recipe", name="demo", principal="alice"), *payloads))
     for name, question in questions.items():
         story.ask(name, question)
     return story.narrative()
@@ -201,9 +201,9 @@ def test_the_end_is_told() -> None:
 
 
 def test_nothing_is_told_of_nothing_and_unknown_events_are_passed_over() -> None:
-    assert Story().narrative().steps == ()
+    assert EventStory().narrative().steps == ()
     stranger = Event(f"job/{JOB}", 2, "invented_later", 2, b'{"step": "9"}', b"")
-    assert Story([*events(k.JobCreated(kind="recipe", name="demo")), stranger]).narrative().steps == ()
+    assert EventStory([*events(k.JobCreated(kind="recipe", name="demo")), stranger]).narrative().steps == ()
 
 
 def test_secrets_are_masked() -> None:

@@ -7,8 +7,8 @@ import pytest
 from remit import JobEndedError, Remit, Run, recipe
 from remit.clock import DAY
 from remit.gateway import sums
-from remit.gateway.model_request import Claim
-from remit.journal.event import Fold
+from remit.gateway.model_request import BudgetClaim
+from remit.journal.event import JournalFold
 from remit.record.usage import By, priced
 from remit.settings import load
 from tests.jumping import clock_at_noon
@@ -95,7 +95,7 @@ async def test_verify_compares_the_sums_with_the_events(tmp_path: Path, monkeypa
         await remit.service.usage.rows("day")
         assert (await remit.service.streams.verify()).ok
         (cursor, day) = await journal.folds.read(sums.NAME, [str(journal.clock.now() // DAY)])
-        await journal.folds.keep([cursor, Fold(day.name, day.position, b"[]")], cursor.position)
+        await journal.folds.keep([cursor, JournalFold(day.name, day.position, b"[]")], cursor.position)
         assert (await remit.service.streams.verify()).codes == ("JOURNAL_CORRUPT",)
 
 
@@ -116,8 +116,8 @@ async def test_what_a_retry_takes_over_is_counted_once_also_for_the_day(tmp_path
         assert (before.calls, after.calls) == (1, 2)
         assert {row.name: row.calls for row in await remit.service.usage.rows("job")} == {job.id: 1, again: 1}
         allowance = remit.runtime.services.allowance
-        refused = await allowance.claim(Claim(principal="x", tokens=100_000, cost=0.0))
+        refused = await allowance.claim(BudgetClaim(principal="x", tokens=100_000, cost=0.0))
         assert refused == ""
         principal = (await remit.service.jobs.view(job.id)).principal
-        refused = await allowance.claim(Claim(principal=principal, tokens=100_000, cost=0.0))
+        refused = await allowance.claim(BudgetClaim(principal=principal, tokens=100_000, cost=0.0))
         assert refused.startswith(f"{principal} used {after.tokens} tokens today")

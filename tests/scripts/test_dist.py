@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from remit.parts.audit.formats import catalog
-from remit.parts.audit.formats.keys import Signer
+from remit.parts.audit.formats.keys import OperatorSigner
 from scripts.dist import pins
 
 ROOT = Path(__file__).parents[2]
@@ -41,7 +41,7 @@ def key(tmp_path_factory: pytest.TempPathFactory) -> Path:
     file = tmp_path_factory.mktemp("key") / "key.pem"
     private = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
     file.write_bytes(private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
-    signer = Signer(private)
+    signer = OperatorSigner(private)
     for name, data in signer.published().items():
         (file.parent / name).write_bytes(data)
     return file

@@ -17,7 +17,7 @@ from remit.codes import Code
 from remit.errors import AppendConflictError, RemitError, StateError
 from remit.gateway.outcome import Outcome
 from remit.gateway.secrets import Secrets
-from remit.gateway.services import Limits
+from remit.gateway.services import CallLimits
 from remit.journal.kinds import ConfirmationRequested
 from remit.journal.sqlite.store import SqliteStore
 from remit.policy.approval import Remembered
@@ -225,7 +225,7 @@ class FileStore(WatchedStore):
 async def test_of_two_processes_that_use_one_approval_one_pays(tmp_path: Path) -> None:  # C16
     def process() -> World:
         clock = ManualClock()
-        means = {"limits": Limits(), "secrets": Secrets()}
+        means = {"limits": CallLimits(), "secrets": Secrets()}
         parts: dict[str, Any] = {**means, "calls": {}, "rules": (), "required": {}, "optional": {}}
         return World(FileStore(tmp_path / "journal.db", clock), clock, [FunctionProvider([pay])], **parts)
 

@@ -8,10 +8,10 @@ from urllib.parse import quote
 import pytest
 
 from remit.http.guard import Guard
-from remit.http.problem import Problem
+from remit.http.problem import HttpProblem
 from remit.pages.live import regions_of
 from remit.pages.login import local
-from remit.pages.page import COOKIE, File, link, zone_of
+from remit.pages.page import COOKIE, PageFile, link, zone_of
 from remit.pages.part import _file
 from remit_testing.clock import ManualClock
 
@@ -49,7 +49,7 @@ def test_a_saved_filter_leads_to_the_list_of_jobs(query: str) -> None:
 
 @pytest.mark.parametrize("name", ['x"; filename="a.exe', "a\r\nx: y", "../../a", "\u202egnp.exe", "", "a" * 500])
 def test_a_file_s_name_stays_in_its_header(name: str) -> None:
-    headers = _file(File(name, b"<script>")).headers
+    headers = _file(PageFile(name, b"<script>")).headers
     named = headers["content-disposition"].removeprefix('attachment; filename="').removesuffix('"')
     assert named
     assert named.isascii()
@@ -81,7 +81,7 @@ def test_text_on_a_page_is_no_region_of_it() -> None:
 )  # fmt: skip
 def test_no_name_of_another_host_is_ours(host: str) -> None:
     guard = Guard.of("127.0.0.1", (), (), ManualClock())
-    with pytest.raises(Problem):
+    with pytest.raises(HttpProblem):
         guard.admit({"host": host})
-    with pytest.raises(Problem):
+    with pytest.raises(HttpProblem):
         guard.admit({"host": "127.0.0.1", "origin": f"http://{host or 'x'}"})

@@ -15,7 +15,7 @@ from mcp.client.auth import OAuthFlowError
 
 from remit.codes import Code
 from remit.errors import ProviderError
-from remit.providers.mcp.oauth import Login, Origins
+from remit.providers.mcp.oauth import LoginOrigins, ServerLogin
 from remit.settings.mcp import McpServer
 from remit.tools.remote import Authorized
 from tests.gateway.world import opened
@@ -246,13 +246,13 @@ async def test_a_header_with_a_line_end_is_never_sent(mcp: World, monkeypatch: p
 )
 async def test_a_browser_is_sent_to_the_server_s_own_pages_alone(mcp: World, tmp_path: Path, place: str) -> None:
     with pytest.raises(OAuthFlowError):
-        Origins(McpServer(name="h", url="https://mcp.example/mcp", oauth={})).check(place, "authorization")
+        LoginOrigins(McpServer(name="h", url="https://mcp.example/mcp", oauth={})).check(place, "authorization")
     async with Authority() as authority:
         authority.elsewhere = {"authorization": place}
         server = McpServer(name="hosted", url=authority.url, oauth={})
         person = Person()
         with suppress(ProviderError):  # what is no URL at all is passed over, and the login goes on at home
-            await mcp.provider(server, login=Login(tmp_path, person)).list_tools()
+            await mcp.provider(server, login=ServerLogin(tmp_path, person)).list_tools()
         assert all(page.startswith(f"{authority.origin}/authorize?") for page in person.pages)
 
 
@@ -267,5 +267,5 @@ async def test_a_code_that_comes_with_another_state_is_not_exchanged(mcp: World,
     async with Authority() as authority:
         server = McpServer(name="hosted", url=authority.url, oauth={})
         with pytest.raises(ProviderError):
-            await mcp.provider(server, login=Login(tmp_path, Elsewhere())).list_tools()
+            await mcp.provider(server, login=ServerLogin(tmp_path, Elsewhere())).list_tools()
         assert "/token" not in authority.asked

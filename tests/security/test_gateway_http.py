@@ -15,7 +15,7 @@ from remit import tool
 from remit.clock import SystemClock
 from remit.errors import SettingsError
 from remit.http.guard import LOOPBACK, Guard
-from remit.http.router import Mount, Router
+from remit.http.router import PartMount, Router
 from remit.http.server import serve
 from remit.mcp_server.client import MAX_REQUEST_BYTES
 from remit.mcp_server.endpoint import Endpoint
@@ -337,7 +337,7 @@ async def test_a_body_that_never_comes_to_its_end_is_cut_off(remit_in: OpenRemit
     stop = asyncio.Event()
     async with remit_in(work=False) as remit, facing(remit) as face:
         guard = Guard.of("127.0.0.1", (), PEOPLE, SystemClock())
-        app = Router(guard, [Mount(PATH, Endpoint(face, body_s=0.05), "call")])
+        app = Router(guard, [PartMount(PATH, Endpoint(face, body_s=0.05), "call")])
         with listening() as taken:
             serving_ = asyncio.create_task(serve(app, taken, stop))
             gateway = Gateway(f"http://127.0.0.1:{taken.getsockname()[1]}{PATH}")

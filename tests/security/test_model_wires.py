@@ -11,7 +11,7 @@ from remit.models.arguments import InvalidArgumentsError, arguments_of
 from remit.models.faults import ModelFault
 from remit.models.message import system, user
 from remit.models.prompt import Ask, toolset_of
-from remit.models.reply import Reply, unwatched
+from remit.models.reply import ModelReply, unwatched
 from remit.models.thread import thread_of
 from remit.models.wires.anthropic import AnthropicMessages
 from remit.models.wires.gemini import Gemini
@@ -24,7 +24,7 @@ ASK = Ask(thread=thread_of([system("s"), user("u")]), tools=toolset_of([PAY]), i
 WIRES: tuple[Wire, ...] = (AnthropicMessages(), Gemini(), OpenAIChat("openai"), OpenAIResponses())
 
 
-def fed(wire: Wire, *events: Any) -> Reply | None:
+def fed(wire: Wire, *events: Any) -> ModelReply | None:
     """The reply, or None for a fault."""
     reducer = wire.reducer(ASK, "p/m")
     try:
@@ -35,7 +35,7 @@ def fed(wire: Wire, *events: Any) -> Reply | None:
         return None
 
 
-def chat(*calls: dict[str, Any], usage: Any = None) -> Reply | None:
+def chat(*calls: dict[str, Any], usage: Any = None) -> ModelReply | None:
     """What a chat's answer with these calls comes to."""
     chunks = [{"choices": [{"index": 0, "delta": {"tool_calls": [one]}}]} for one in calls]
     end = {"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}], "usage": usage}

@@ -11,7 +11,7 @@ import pytest
 from remit import Remit, tool
 from remit.journal.kinds import UntrustedArgument
 from remit.origins.arguments import arguments_of
-from remit.origins.ledger import Ledger, Source
+from remit.origins.ledger import OriginLedger, OriginSource
 from remit.parts.agents.recipes.agent import agent
 from tests.parts.agents.bank import IBAN, PAID, TOOLS, call, pay, settings
 from tests.patience import PATIENCE_S
@@ -23,9 +23,9 @@ def judged(
     args: dict[str, Any], schema: dict[str, Any] | None = None, *, task: str = "", foreign: bool = False
 ) -> list[UntrustedArgument]:
     """What is said against arguments, after an e-mail was read."""
-    ledger = Ledger()
-    ledger.trust(task, Source("", "the task"))
-    ledger.distrust(MAIL, Source("1", "mail.read"))
+    ledger = OriginLedger()
+    ledger.trust(task, OriginSource("", "the task"))
+    ledger.distrust(MAIL, OriginSource("1", "mail.read"))
     found = (ledger.judge(one) for one in arguments_of(schema, args, foreign=foreign))
     return [one for one in found if one is not None]
 

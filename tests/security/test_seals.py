@@ -20,7 +20,7 @@ from remit.codes import Code
 from remit.errors import ChainBrokenError, JournalError, SettingsError
 from remit.journal.commit import COLUMNS, to_head
 from remit.journal.copy import seal_all
-from remit.journal.event import Head, HeadQuery, link, root
+from remit.journal.event import HeadQuery, StreamHead, link, root
 from remit.journal.journal import Journal
 from remit.journal.seals import KEY_BYTES, Seals, load, make, write
 from tests.opened import OpenRemit, until_waiting
@@ -38,7 +38,7 @@ class Thief:
     async def run(self, sql: str, *values: object) -> None:
         raise NotImplementedError
 
-    async def head(self, kind: str) -> tuple[int, Head]:
+    async def head(self, kind: str) -> tuple[int, StreamHead]:
         """The newest head of a kind, and its number."""
         row = (await self.rows(f"SELECT id, {', '.join(COLUMNS)} FROM heads WHERE kind = '{kind}' ORDER BY id"))[-1]
         return row[0], to_head(row[1:])
@@ -351,7 +351,7 @@ async def test_a_key_file_that_is_gone_is_missed(place: Place) -> None:
 def test_a_seal_is_an_hmac_of_what_the_head_says(tmp_path: Path) -> None:
     """Anybody with the key can check it with other tools."""
     key = bytes(range(32))
-    head = Head(
+    head = StreamHead(
         stream="job/a", kind="job", state="waiting", seq=3, epoch=1, hash=b"\7" * 32, lease_owner=None,
         lease_until=None, due_at=None, priority=0, wakes=0, closed=False, route="", subject="", title="ü",
         labels={"b": "2", "a": "1"},         created_at=0, updated_at=0,

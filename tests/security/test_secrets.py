@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from remit.errors import ProviderError
-from remit.providers.mcp.oauth import Login
+from remit.providers.mcp.oauth import ServerLogin
 from remit.settings.mcp import McpServer
 from tests.cli.conftest import Project, project
 from tests.providers.mcp.authority import Authority
@@ -200,7 +200,7 @@ async def test_a_token_answer_that_does_not_fit_is_not_quoted(
         authority.token = {"refresh_token": "rtzq9191, input_type=str]rtzq9191", "token_type": "Bearer"}
         server = McpServer(name="hosted", url=authority.url, oauth={})
         with pytest.raises(ProviderError) as raised:
-            await mcp.provider(server, login=Login(tmp_path, Person())).list_tools()
+            await mcp.provider(server, login=ServerLogin(tmp_path, Person())).list_tools()
     said = "".join(traceback.format_exception(raised.value))
     assert "access_token" in said
     assert "rtzq" not in said + caplog.text

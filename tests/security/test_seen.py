@@ -8,7 +8,7 @@ import pytest
 
 from remit.cli.output import clean
 from remit.cli.question import show_question, value_rows
-from remit.mcp_server.question import Form, approvable
+from remit.mcp_server.question import QuestionForm, approvable
 from remit.redact.visible import visible
 from tests.cli.test_prompt import question
 from tests.cli.test_text import Screen
@@ -70,14 +70,14 @@ def test_names_of_people_cannot_redraw_the_screen() -> None:  # K08
     ],
 )
 def test_a_call_that_a_client_is_not_shown_whole_cannot_be_approved_there(args: dict[str, Any]) -> None:  # E08-E10
-    asked = Form.of(question(args=args)).params
+    asked = QuestionForm.of(question(args=args)).params
     assert not approvable(question(args=args))
     assert asked["requestedSchema"]["properties"]["decision"]["enum"] == ["deny"]
     assert "remit confirm c_1" in asked["message"]
 
 
 def test_a_client_is_shown_everything_else_with_the_tool_at_the_end() -> None:
-    asked = Form.of(question(args={"to": "a\u202emoc.live\u202c"}, capability_level="L2")).params
+    asked = QuestionForm.of(question(args={"to": "a\u202emoc.live\u202c"}, capability_level="L2")).params
     assert "\\u202e" in asked["message"]
     assert asked["message"].endswith("The tool is note.write, level L2.")
     assert asked["requestedSchema"]["properties"]["decision"]["enum"] == ["approve", "approve for 8 hours", "deny"]
@@ -85,4 +85,4 @@ def test_a_client_is_shown_everything_else_with_the_tool_at_the_end() -> None:
 
 @pytest.mark.parametrize("decision", [["approve"], {"a": 1}, None, 1, "APPROVE", "approve "])
 def test_an_answer_that_is_none_of_the_two_decides_nothing(decision: object) -> None:  # W08
-    assert Form.of(question()).said({"action": "accept", "content": {"decision": decision}}) is None
+    assert QuestionForm.of(question()).said({"action": "accept", "content": {"decision": decision}}) is None

@@ -17,7 +17,7 @@ import pytest
 from click.shell_completion import BashComplete
 from msgspec import structs
 
-from remit.cli.output import Output
+from remit.cli.output import TerminalOutput
 from remit.cli.root import root
 from remit.cli.trust_question import show
 from remit.settings import load
@@ -337,7 +337,7 @@ def test_settings_of_another_user_are_named_so_and_trust_in_them_ends_with_their
     assert not found.trusted
     with monkeypatch.context() as other:
         other.setattr(os, "getuid", lambda: found.owner + 1)
-        show(Output("never"), found)
+        show(TerminalOutput("never"), found)
     assert f"remit.toml belongs to another user (uid {found.owner})" in capsys.readouterr().err
     trust(found, kept, edits=False, now=0)
     again = standing(found.settings, kept, {})

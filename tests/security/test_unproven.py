@@ -13,7 +13,7 @@ from remit.codes import Code
 from remit.errors import ChainBrokenError
 from remit.journal.kinds import CancelRequested, McpToolsPinned, Payload, RequestAnswered, SignalSent
 from remit.journal.seals import make
-from remit.service.requests import Answered, Requests
+from remit.service.requests import RequestAnswer, Requests
 from remit.tools.pins import Pins, hash_of
 from tests.jumping import clock_at_noon
 from tests.opened import OpenRemit, until_left, until_waiting
@@ -120,14 +120,14 @@ async def test_forged_pins_withhold_the_server_s_tools(desk: Desk) -> None:
 async def test_a_forged_answer_is_not_given_to_who_repeats_a_request(desk: Desk) -> None:
     async with desk.open() as remit:
         requests = Requests(remit.runtime.journal)
-        await requests.answer((await requests.take("op", "a", "h", "ann")).request, Answered(200, b'"good"'))
+        await requests.answer((await requests.take("op", "a", "h", "ann")).request, RequestAnswer(200, b'"good"'))
         await requests.take("op", "b", "h", "ann")
         await desk.forge("request", RequestAnswered(status=200, answer=msgspec.Raw(b'"forged"')))
         with pytest.raises(ChainBrokenError) as raised:
             await requests.take("op", "b", "h", "ann")
         assert raised.value.code is desk.code
         good = await requests.take("op", "a", "h", "ann")
-        assert good.answered == Answered(200, b'"good"')
+        assert good.answered == RequestAnswer(200, b'"good"')
 
 
 async def test_a_forged_question_hides_no_other(remit_in: OpenRemit, tmp_path: Path) -> None:

@@ -12,8 +12,8 @@ import pytest
 
 from remit.canonical import sha256
 from remit.cli.errors import describe, show
-from remit.cli.output import Output
-from remit.client.connection import Connection, proxy_for
+from remit.cli.output import TerminalOutput
+from remit.client.connection import ServerConnection, proxy_for
 from remit.codes import Code
 from remit.errors import RemitError, ServerError
 from remit.http import addresses
@@ -58,7 +58,7 @@ async def test_a_token_for_this_machine_goes_through_no_proxy(
     monkeypatch.setenv(name, heard.url)
     with socket.create_server(("127.0.0.1", 0)) as closed:
         port = closed.getsockname()[1]
-    async with Connection(f"http://127.0.0.1:{port}", "rmt_secret") as connection:
+    async with ServerConnection(f"http://127.0.0.1:{port}", "rmt_secret") as connection:
         with pytest.raises(ServerError):
             await connection.ask("tickets.release", "t", body={})
     assert heard.heads == []
@@ -90,7 +90,7 @@ async def test_passwords_of_netrc_go_to_no_server_and_stop_no_request(
     place.write_text("default login ann password hunter2\n", encoding="utf-8")
     place.chmod(0o600)
     monkeypatch.setenv("NETRC", str(place))
-    async with Connection(heard.url, token) as connection:
+    async with ServerConnection(heard.url, token) as connection:
         assert await connection.ask("tools.page") == []
     (head,) = heard.heads
     assert b"Basic" not in head
@@ -123,7 +123,7 @@ async def test_a_hostile_problem_redraws_no_screen(capsys: pytest.CaptureFixture
     async with peer(answering(body, b"404 Not Found")) as (_, remit):
         with pytest.raises(RemitError) as caught:
             await remit.service.jobs.row("job_1")
-    show(describe(caught.value), Output("never"))
+    show(describe(caught.value), TerminalOutput("never"))
     shown = capsys.readouterr().err
     assert "owned" in shown
     assert shown.replace("\n", "").isascii()

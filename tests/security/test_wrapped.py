@@ -16,7 +16,7 @@ from mcp.client import Client
 from mcp.shared.exceptions import MCPError
 
 from remit import Remit
-from remit.mcp_server.question import Form
+from remit.mcp_server.question import QuestionForm
 from remit.settings import load
 from tests.cli.conftest import Project, project
 from tests.cli.test_prompt import question
@@ -51,7 +51,7 @@ for line in sys.stdin:
         result = plan["result"]
     say({"id": message["id"], "result": result})
 """
-FORM = Form.of(question(tool="fs.read", args={"path": "README.md"}))
+FORM = QuestionForm.of(question(tool="fs.read", args={"path": "README.md"}))
 FORGED = FORM.params
 ALLOW = [{"effect": "allow", "tools": ["mcp.evil.*"]}]
 DIRECT = Link("lines", "legacy")

@@ -14,7 +14,7 @@ from remit.codes import Code
 from remit.errors import NotFoundError, StateError, UsageError
 from remit.journal.erasure import erase
 from remit.models.arguments import sent
-from remit.models.message import Message, ToolCall, ToolResult, results, user
+from remit.models.message import Message, ToolCall, ToolMessage, results, user
 from remit.models.openai_messages import from_openai, to_openai
 from remit.models.thread import EMPTY
 from remit.parts.agents.recipes.agent import agent
@@ -92,7 +92,7 @@ async def test_a_conversation_goes_on_from_a_job_that_was_given_all_of_it_by_an_
     whole = "b" * 20_000
     shown = f'{whole[:16_000]}\n[cut: characters 0 to 16000 of 20000; read on with id "1-0" and offset 16000]'
     earlier = [user("Read b."), Message("assistant", (ToolCall("1-0", "notes__read", "{}"),), "scripted/x")]
-    earlier += [results(ToolResult("1-0", "notes__read", shown))]
+    earlier += [results(ToolMessage("1-0", "notes__read", shown))]
     more = {"tool": "agent.read_result", "args": {"id": "1-0", "offset": 16_000}}
     script = [{"say": "unasked"}, {"say": "Long."}, {"call": [more]}, {"say": "Done."}]
     async with Remit(settings=_scripted(tmp_path, *script)) as remit:
@@ -103,7 +103,7 @@ async def test_a_conversation_goes_on_from_a_job_that_was_given_all_of_it_by_an_
         assert (await remit.job(later))["answer"] == "Done."
         said = await remit.service.conversations.messages(later)
         assert said[:3] == earlier
-        assert said[-2].blocks == (ToolResult("2/1-0", "agent__read_result", "b" * 4_000),)
+        assert said[-2].blocks == (ToolMessage("2/1-0", "agent__read_result", "b" * 4_000),)
 
 
 async def test_a_conversation_that_was_erased_or_is_not_there_is_not_gone_on_with(tmp_path: Path) -> None:

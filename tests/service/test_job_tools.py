@@ -14,7 +14,7 @@ from mcp.client import Client
 from remit import Outcome, Remit, Run, recipe
 from remit.errors import NameInvalidError
 from remit.ids import new_id
-from remit.jobs.state import History, stream_of
+from remit.jobs.state import JobHistory, stream_of
 from remit.journal.event import HeadQuery
 from remit.journal.kinds import ToolInvocationStarted
 from remit.service import job_tools as exposed
@@ -129,7 +129,7 @@ async def test_settings_say_whose_input_is_untrusted(
         provider = JobsProvider(remit.service, ["*"], ["wait*"])
         await provider.invoke(f"recipe.{name}", {}, call_context(principal="ann", invocation_id=new_id("inv")))
         (row,) = await remit.service.jobs.rows()
-        history = History(await remit.service.streams.events(stream_of(row.job)))
+        history = JobHistory(await remit.service.streams.events(stream_of(row.job)))
         assert history.provenance.task_trusted is (name == "asks")
 
 

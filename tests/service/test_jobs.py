@@ -8,7 +8,7 @@ from remit import Options, Run, recipe
 from remit.errors import AppendConflictError, NotFoundError, UsageError
 from remit.ids import new_id
 from remit.jobs.state import stream_of
-from remit.journal.event import Head
+from remit.journal.event import StreamHead
 from tests.opened import OpenRemit, until_waiting
 
 
@@ -64,7 +64,7 @@ async def test_a_job_that_ends_while_it_is_looked_at_is_told_as_it_was_at_one_mo
         await until_waiting(remit, job.id)
         journal, head = remit.runtime.journal, remit.runtime.journal.head
 
-        async def fails_meanwhile(stream: str) -> Head | None:
+        async def fails_meanwhile(stream: str) -> StreamHead | None:
             found = await head(stream)
             monkeypatch.setattr(journal, "head", head)
             await job.signal("go")

@@ -11,7 +11,7 @@ import pytest
 from remit import tool
 from remit.codes import Code
 from remit.errors import JournalError, NotFoundError, StateError, VersionError
-from remit.jobs.replay import Stop
+from remit.jobs.replay import ReplayStop
 from remit.journal.event import HeadQuery
 from remit.record.heads import CALL
 from remit_testing.journal.storage import note
@@ -199,6 +199,6 @@ async def test_a_session_has_no_recipe_to_stop_in(remit_in: OpenRemit) -> None:
         await remit.call("fs.list", {"path": "."})
         (session,) = await remit.service.sessions.rows()
         with pytest.raises(StateError) as raised:
-            await remit.service.jobs.replay(session.session, stop=Stop("1", print))
+            await remit.service.jobs.replay(session.session, stop=ReplayStop("1", print))
         assert raised.value.code is Code.JOB_NOT_REPLAYABLE
         assert f"remit trace {session.session}" in raised.value.remedy

@@ -10,7 +10,7 @@ from remit.capability import Capability
 from remit.evidence.note import notes_in
 from remit.journal.blobs import pack
 from remit.journal.sqlite.store import SqliteStore
-from remit.parts.recorder.publisher import Published
+from remit.parts.recorder.publisher import PublishedState
 from remit_testing.journal.storage import note
 from tests.opened import OpenRemit
 from tests.parts.recorder.world import World
@@ -42,7 +42,7 @@ async def test_stamps_that_cannot_be_read_are_said(
     await process.look(at_once=True)
     (size,) = (one.checkpoint.size for one in notes_in(world.elsewhere))
     assert notes_in("\ufeff" + world.elsewhere) == notes_in(world.elsewhere)
-    process.publisher.published = Published(stamped=size, stamp=pack(b'"AAAA"'))
+    process.publisher.published = PublishedState(stamped=size, stamp=pack(b'"AAAA"'))
     await process.journal.post("job/2", "job", note(1))
     await process.end()
     async with remit_in() as remit:

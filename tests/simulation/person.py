@@ -13,7 +13,7 @@ from remit.gateway.pipeline import Gateway
 from remit.gateway.services import Services
 from remit.jobs.program import Programs
 from remit.jobs.skills import NO_SKILLS, Skills
-from remit.jobs.state import History, stream_of
+from remit.jobs.state import JobHistory, stream_of
 from remit.journal.journal import Journal
 from remit.randomness import SystemRandomSource
 from remit.record.uses import JournalVersions
@@ -72,7 +72,7 @@ class Person:
         mark, stream, shelf = 0, stream_of(job), self._process.shelf
         while not shelf.heads[stream].closed:
             mark = await self._process.journal.changed(mark)
-            history = History(shelf.events[stream])
+            history = JobHistory(shelf.events[stream])
             for confirmation in await self._process.services.confirmations.pending(stream):
                 await self.service.confirmations.decide(confirmation.id, "approve")
             for (step, key), record in history.waits.items():
@@ -88,7 +88,7 @@ class Person:
             self._answered.add(what)
             await act()
 
-    async def _decide(self, job: str, history: History, step: str) -> None:
+    async def _decide(self, job: str, history: JobHistory, step: str) -> None:
         started = history.calls[step].started
         assert started is not None
         if self._happened(started.tool_name):

@@ -15,14 +15,14 @@ from remit.gateway.confirmations import Confirmations
 from remit.gateway.model_request import Allowance, DayLimits
 from remit.gateway.pipeline import Gateway
 from remit.gateway.readiness import Readiness
-from remit.gateway.services import Limits, Services
+from remit.gateway.services import CallLimits, Services
 from remit.gateway.takings import Takings
-from remit.jobs.end import Ended
+from remit.jobs.end import PassEnd
 from remit.jobs.program import Programs
 from remit.jobs.recipe import Recipe, Recipes
-from remit.jobs.runner import Runner
+from remit.jobs.runner import JobRunner
 from remit.jobs.versions import Versions
-from remit.journal.event import Claim, Commit
+from remit.journal.event import Commit, LeaseClaim
 from remit.journal.journal import Journal
 from remit.policy.rules import Policy
 from remit.providers.functions.provider import FunctionProvider
@@ -66,7 +66,7 @@ class Process:
         """Those whose outcome was recorded before this process got the job."""
         self.stale: list[str] = []
         """Commits that were accepted though somebody else held the job."""
-        self.ended: asyncio.Future[Ended | None] = asyncio.get_running_loop().create_future()
+        self.ended: asyncio.Future[PassEnd | None] = asyncio.get_running_loop().create_future()
         """How its pass ended; None: it had none, or crashed."""
         self.alive = True
         catalog = Catalog([FunctionProvider(tools)])
@@ -78,12 +78,12 @@ class Process:
             readiness=Readiness(clock, {}),
             confirmations=confirmations,
             remembered=RememberedApprovals(self.journal, confirmations),
-            limits=Limits(),
+            limits=CallLimits(),
             takings=Takings(self.journal),
             allowance=Allowance(self.journal, DayLimits()),
         )
         self.programs = Programs(self.journal, Recipes(recipes))
-        self.runner = Runner(
+        self.runner = JobRunner(
             journal=self.journal,
             gateway=Gateway(self.services),
             programs=self.programs,
@@ -100,8 +100,8 @@ class Process:
         here.set(self)
         await self.gate("begin")
         now = self.journal.clock.now()
-        claim = Claim(kind="job", owner=self.name, now=now, lease_until=now + LEASE, state="running")
-        ended: Ended | None = None
+        claim = LeaseClaim(kind="job", owner=self.name, now=now, lease_until=now + LEASE, state="running")
+        ended: PassEnd | None = None
         try:
             lease = await self.journal.acquire(stream, claim, over=over())
             if lease is not None:

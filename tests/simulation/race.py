@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 
 from remit import CallContext, Run, recipe, tool
-from remit.jobs.state import History, stream_of
+from remit.jobs.state import JobHistory, stream_of
 from remit.journal import kinds as k
 from remit.journal.event import Commit, HeadPatch, verify
 from remit.journal.writer import StreamWriter
@@ -122,7 +122,7 @@ class Race:
             found.append("an effect that must not repeat happened twice")
         if verify(STREAM, events) != (head.seq, head.hash):
             found.append("the chain is broken")
-        history = History(events)
+        history = JobHistory(events)
         outcomes = Counter(event.kind for event in events)
         if outcomes["job_completed"] > 1:
             found.append("the job ended twice")

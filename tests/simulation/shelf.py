@@ -19,17 +19,17 @@ from remit.journal.event import (
     OPEN_STATES,
     Append,
     Blob,
-    Claim,
     Commit,
     Cut,
     Event,
-    Fold,
-    Head,
     HeadPatch,
     HeadQuery,
+    JournalFold,
     Lease,
+    LeaseClaim,
     Placed,
     Scanned,
+    StreamHead,
 )
 from remit.journal.labels import Bound, measure
 from remit.journal.references import names_in
@@ -44,14 +44,14 @@ class Shelf:
     """Streams, heads and blobs; what is written here outlives every process."""
 
     def __init__(self) -> None:
-        self.heads: dict[str, Head] = {}
+        self.heads: dict[str, StreamHead] = {}
         self.events: dict[str, list[Event]] = {}
         self.order: list[Event] = []
         """Of all streams, as they were written."""
         self.begins: dict[str, int] = {}
         """By stream that was pruned, the number of its stub."""
         self.blobs: dict[str, Blob] = {}
-        self.folds: dict[str, Fold] = {}
+        self.folds: dict[str, JournalFold] = {}
         self.watchers: list[Callable[[], None]] = []
         """Told of every write, one for each living process."""
         self.version = 1
@@ -74,7 +74,7 @@ class Shelf:
             refused = busy(len(held), held[0].stream) if held else None
         if refused is not None:
             return refused
-        heads = dict[str, Head]()
+        heads = dict[str, StreamHead]()
         for append in commit.appends:
             found = heads.get(append.stream) or self.heads.get(append.stream)
             changed = self.advanced(append, found)
@@ -124,7 +124,7 @@ class Shelf:
         self.version += 1
         self.heads_version = self.version
 
-    def advanced(self, append: Append, found: Head | None) -> Head | None:
+    def advanced(self, append: Append, found: StreamHead | None) -> StreamHead | None:
         """The head after an append; None where it was computed from another one."""
         if found is None:
             return _created(append) if append.expect_seq == 0 and append.events else None
@@ -155,12 +155,12 @@ class Shelf:
                 due = at if due is None else min(due, at)
             self.heads[stream] = msgspec.structs.replace(head, wakes=head.wakes + 1, due_at=due)
 
-    def kept_folds(self, name: str, parts: tuple[str, ...]) -> list[Fold]:
+    def kept_folds(self, name: str, parts: tuple[str, ...]) -> list[JournalFold]:
         """A fold and some of its parts."""
         names = {name, *(f"{name}/{part}" for part in parts)}
         return [self.folds[one] for one in sorted(names & self.folds.keys())]
 
-    def keep_folds(self, folds: Sequence[Fold], before: int) -> bool:
+    def keep_folds(self, folds: Sequence[JournalFold], before: int) -> bool:
         """Replace folds, if the first is still the one that they continue."""
         known = self.folds.get(folds[0].name)
         if (known.position if known else 0) != before:
@@ -178,17 +178,17 @@ class Shelf:
 
     # --- leases
 
-    def claim(self, claim: Claim) -> list[Lease]:
+    def claim(self, claim: LeaseClaim) -> list[Lease]:
         """Lease due streams nobody holds."""
         self._refuse_retired()
         heads, turn = self._waiting(claim)
         return [self._lease(head, claim, turn) for head in heads]
 
-    def due(self, claim: Claim) -> list[Head]:
+    def due(self, claim: LeaseClaim) -> list[StreamHead]:
         """What a claim would get."""
         return self._waiting(claim)[0]
 
-    def _waiting(self, claim: Claim) -> tuple[list[Head], str]:
+    def _waiting(self, claim: LeaseClaim) -> tuple[list[StreamHead], str]:
         """What a claim would get, and the share whose turn was last."""
         order = {stream: place for place, stream in enumerate(self.heads)}
         due = [
@@ -203,7 +203,7 @@ class Shelf:
             and _served(head, claim.routes)
         ]
         due.sort(key=lambda head: (-head.priority, head.due_at, order[head.stream]))
-        heads, turn = list[Head](), claim.after
+        heads, turn = list[StreamHead](), claim.after
         for _, group in groupby(due, key=lambda head: head.priority):
             here, room = list(group), claim.limit - len(heads)
             if len(here) > room > 0:
@@ -211,7 +211,7 @@ class Shelf:
             heads += here[:room]
         return heads, turn
 
-    def acquire(self, stream: str, claim: Claim, over: str | None) -> list[Lease]:
+    def acquire(self, stream: str, claim: LeaseClaim, over: str | None) -> list[Lease]:
         """Lease one stream unless somebody else's lease runs."""
         self._refuse_retired()
         head = self.heads.get(stream)
@@ -220,7 +220,7 @@ class Shelf:
         free = head.lease_owner is None or (head.lease_until or 0) <= claim.now or head.lease_owner == over
         return [self._lease(head, claim)] if free else []
 
-    def _lease(self, found: Head, claim: Claim, turn: str = "") -> Lease:
+    def _lease(self, found: StreamHead, claim: LeaseClaim, turn: str = "") -> Lease:
         now = msgspec.structs.replace(
             found,
             epoch=found.epoch + 1,
@@ -261,7 +261,7 @@ class Shelf:
 
     # --- reading
 
-    def listed(self, query: HeadQuery) -> list[Head]:
+    def listed(self, query: HeadQuery) -> list[StreamHead]:
         """Heads that match, newest stream first."""
         found = list(reversed(self.heads.values()))
         if query.before is not None:
@@ -277,7 +277,7 @@ class Shelf:
         position = wanted[-1].position if len(wanted) == limit else max(after, len(self.order))
         return Scanned(wanted, position, more=position < len(self.order))
 
-    def held(self, kind: str) -> list[Head]:
+    def held(self, kind: str) -> list[StreamHead]:
         """Heads that somebody holds."""
         found = [h for h in self.heads.values() if h.kind == kind and h.lease_owner is not None and not h.closed]
         return sorted(found, key=lambda head: head.lease_until or 0)
@@ -294,11 +294,11 @@ class Shelf:
         return min((head.due_at for head in open_ones if head.due_at is not None), default=None)
 
 
-def _created(append: Append) -> Head:
+def _created(append: Append) -> StreamHead:
     fresh: dict[str, Any] = {"state": "", "due_at": None, "priority": 0, "closed": False, "route": ""}
     fresh |= {"subject": "", "title": "", "labels": {}}
     last = append.events[-1]
-    return Head(
+    return StreamHead(
         stream=append.stream,
         kind=append.kind,
         seq=last.seq,
@@ -318,11 +318,11 @@ def _changes(patch: HeadPatch) -> dict[str, Any]:
     return {name: value for name in _PATCHED if (value := getattr(patch, name)) is not msgspec.UNSET}
 
 
-def _served(head: Head, routes: tuple[str, ...]) -> bool:
+def _served(head: StreamHead, routes: tuple[str, ...]) -> bool:
     return not routes or head.route in {"", *routes}
 
 
-def _in_turn(due: list[Head], room: int, after: str) -> tuple[list[Head], str]:
+def _in_turn(due: list[StreamHead], room: int, after: str) -> tuple[list[StreamHead], str]:
     """Streams of which there are more than room, one of each share in turn; and the share whose turn was last."""
     names = sorted({head.share for head in due}, key=lambda share: (share <= after, share))
     queues = [[head for head in due if head.share == share] for share in names]
@@ -337,7 +337,7 @@ def _unfit(patch: HeadPatch) -> bool:
     return not all(isinstance(value, str | msgspec.UnsetType) for value in (patch.state, patch.route, patch.title))
 
 
-def _matches(head: Head, query: HeadQuery) -> bool:
+def _matches(head: StreamHead, query: HeadQuery) -> bool:
     return (
         query.kind in {None, head.kind}
         and (not query.states or head.state in query.states)

@@ -15,7 +15,21 @@ from typing import TypeVar
 from remit.clock import Clock
 from remit.errors import JournalError
 from remit.journal.commit import journal_closed
-from remit.journal.event import Blob, Claim, Commit, Cut, End, Ends, Event, Fold, Head, HeadQuery, Lease, Scanned, Tally
+from remit.journal.event import (
+    Blob,
+    Commit,
+    Cut,
+    Ends,
+    Event,
+    HeadQuery,
+    JournalFold,
+    Lease,
+    LeaseClaim,
+    Scanned,
+    StreamEnd,
+    StreamHead,
+    StreamTally,
+)
 from tests.simulation.shelf import Shelf
 
 T = TypeVar("T")
@@ -133,11 +147,11 @@ class ShelfStore:
         """Return once everything submitted before is done."""
         await self._done("drained", lambda: None)
 
-    async def folds(self, name: str, parts: tuple[str, ...]) -> list[Fold]:
+    async def folds(self, name: str, parts: tuple[str, ...]) -> list[JournalFold]:
         """A fold and some of its parts."""
         return await self._done("folds", lambda: self.shelf.kept_folds(name, parts))
 
-    async def keep_folds(self, folds: Sequence[Fold], before: int) -> bool:
+    async def keep_folds(self, folds: Sequence[JournalFold], before: int) -> bool:
         """Replace folds, if the first is still the one that they continue."""
         return await self._done("keep_folds", lambda: self.shelf.keep_folds(folds, before))
 
@@ -158,11 +172,11 @@ class ShelfStore:
 
     # --- leases
 
-    async def claim(self, claim: Claim) -> list[Lease]:
+    async def claim(self, claim: LeaseClaim) -> list[Lease]:
         """Lease due streams nobody holds."""
         return await self._leased("claim", lambda: self.shelf.claim(claim))
 
-    async def acquire(self, stream: str, claim: Claim, over: str | None) -> Lease | None:
+    async def acquire(self, stream: str, claim: LeaseClaim, over: str | None) -> Lease | None:
         """Lease one stream unless somebody else's lease runs."""
         leases = await self._leased("acquire", lambda: self.shelf.acquire(stream, claim, over))
         return leases[0] if leases else None
@@ -177,11 +191,11 @@ class ShelfStore:
 
     # --- reading
 
-    async def head(self, stream: str) -> Head | None:
+    async def head(self, stream: str) -> StreamHead | None:
         """The newest head of a stream."""
         return await self._done("head", lambda: self.shelf.heads.get(stream))
 
-    async def heads(self, query: HeadQuery) -> list[Head]:
+    async def heads(self, query: HeadQuery) -> list[StreamHead]:
         """Heads that match, newest stream first."""
         return await self._done("heads", lambda: self.shelf.listed(query))
 
@@ -192,10 +206,10 @@ class ShelfStore:
             lambda: dict(Counter(one.state for one in self.shelf.listed(HeadQuery(kind=kind, limit=1_000_000)))),
         )
 
-    async def tallies(self, kind: str, since: int, width: int, bounds: Sequence[int]) -> list[Tally]:
+    async def tallies(self, kind: str, since: int, width: int, bounds: Sequence[int]) -> list[StreamTally]:
         """How many streams of a kind were made in each stretch of time, by state and by how long they took."""
 
-        def counted() -> list[Tally]:
+        def counted() -> list[StreamTally]:
             found = self.shelf.listed(HeadQuery(kind=kind, since=since, limit=1_000_000))
             sorts = Counter(
                 (
@@ -205,7 +219,7 @@ class ShelfStore:
                 )
                 for one in found
             )
-            return [Tally(*sort, number) for sort, number in sorts.items()]
+            return [StreamTally(*sort, number) for sort, number in sorts.items()]
 
         return await self._done("tallies", counted)
 
@@ -224,7 +238,7 @@ class ShelfStore:
         for placed in page.events:
             newest.pop(placed.event.stream, None)  # in the order of positions
             newest[placed.event.stream] = placed.event
-        ends = tuple(End(event.stream, event.seq, event.hash) for event in newest.values())
+        ends = tuple(StreamEnd(event.stream, event.seq, event.hash) for event in newest.values())
         return Ends(ends, page.position, page.more)
 
     async def blob(self, digest: str) -> bytes | None:
@@ -249,11 +263,11 @@ class ShelfStore:
         """Every route on which streams of a kind are due some time."""
         return await self._done("routes", lambda: self.shelf.routes(kind))
 
-    async def due(self, claim: Claim) -> list[Head]:
+    async def due(self, claim: LeaseClaim) -> list[StreamHead]:
         """What a claim would get now."""
         return await self._done("due", lambda: self.shelf.due(claim))
 
-    async def leases(self, kind: str) -> list[Head]:
+    async def leases(self, kind: str) -> list[StreamHead]:
         """Every stream of a kind that somebody holds."""
         return await self._done("leases", lambda: self.shelf.held(kind))
 

@@ -16,7 +16,7 @@ import pytest
 from remit import CallContext, Run, recipe, tool
 from remit.clock import SECOND
 from remit.engines.local import LocalEngine
-from remit.jobs.state import History, stream_of
+from remit.jobs.state import JobHistory, stream_of
 from remit.journal import kinds as k
 from remit.journal.event import verify
 from remit_testing.clock import ManualClock
@@ -124,7 +124,7 @@ class Jumps:
     def check(self) -> None:
         """The same end as ever."""
         head, events = self.shelf.heads[stream_of(self.job)], self.shelf.events[stream_of(self.job)]
-        history = History(events)
+        history = JobHistory(events)
         assert isinstance(history.end, k.JobCompleted), head.state
         assert isinstance(history.end.result, msgspec.Raw)
         assert msgspec.json.decode(history.end.result) == RESULT

@@ -12,7 +12,7 @@ import pytest
 from remit import CallContext, Run, recipe, tool
 from remit.clock import SECOND, Clock
 from remit.engines.local import LocalEngine
-from remit.jobs.state import History, inbox_of, stream_of
+from remit.jobs.state import JobHistory, inbox_of, stream_of
 from remit.journal import kinds as k
 from remit.journal.event import verify
 from remit_testing.clock import START, ManualClock
@@ -150,7 +150,7 @@ class Story:
         """The same end as ever, and nothing left behind."""
         stream = stream_of(self.job)
         head, events = self.shelf.heads[stream], self.shelf.events[stream]
-        history = History(events)
+        history = JobHistory(events)
         assert isinstance(history.end, k.JobCompleted), head.state
         assert isinstance(history.end.result, msgspec.Raw)
         assert msgspec.json.decode(history.end.result) == RESULT

@@ -13,8 +13,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from remit.jobs.state import CallRecord, History
-from remit.journal.event import Append, Head
+from remit.jobs.state import CallRecord, JobHistory
+from remit.journal.event import Append, StreamHead
 from remit.journal.journal import Journal
 from remit.journal.kinds import Payload, ToolInvocationFinished, ToolInvocationStarted
 from remit.journal.writer import StreamWriter
@@ -66,7 +66,7 @@ def test_nor_does_a_crash_of_either_at_any_moment(who: str, least: int, kinds: s
 class NoEpochs(Shelf):
     """Lets anybody write who knows the end of the stream, whoever holds it."""
 
-    def advanced(self, append: Append, found: Head | None) -> Head | None:
+    def advanced(self, append: Append, found: StreamHead | None) -> StreamHead | None:
         """The head after an append."""
         if found is not None:
             append = msgspec.structs.replace(append, epoch=found.epoch)
@@ -112,9 +112,9 @@ def test_it_finds_a_worker_that_guesses_about_side_effects(monkeypatch: pytest.M
 
 
 def test_it_finds_a_worker_that_does_again_what_is_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
-    folds = dict(History._folds)
+    folds = dict(JobHistory._folds)
     folds[ToolInvocationFinished] = lambda _history, _event: None
-    monkeypatch.setattr(History, "_folds", folds)
+    monkeypatch.setattr(JobHistory, "_folds", folds)
     monkeypatch.setattr(CallRecord, "unknown", property(lambda _self: False))
     assert breaks_in_turn("recorded, and done again")
 

@@ -12,7 +12,7 @@ import pytest
 
 from remit.clock import Clock
 from remit.errors import JournalError
-from remit.journal.event import Append, Claim, Commit, Ends, Event, HeadPatch, HeadQuery, Lease, Scanned
+from remit.journal.event import Append, Commit, Ends, Event, HeadPatch, HeadQuery, Lease, LeaseClaim, Scanned
 from remit.journal.journal import Journal
 from remit.journal.sqlite.store import MEMORY, SqliteStore
 from remit_testing.journal import JOURNAL_CHECKS, SHARED_CHECKS, Check
@@ -102,28 +102,28 @@ async def retouched(store: SqliteStore, stream: str, after: int, limit: int) -> 
     return [msgspec.structs.replace(event, data=event.data + b" ") for event in events]
 
 
-async def careless(store: SqliteStore, claim: Claim) -> list[Lease]:
+async def careless(store: SqliteStore, claim: LeaseClaim) -> list[Lease]:
     """Claims what is held, and what is not due."""
     return await store.claim(msgspec.structs.replace(claim, now=2**52))
 
 
-async def greedy(store: SqliteStore, claim: Claim) -> list[Lease]:
+async def greedy(store: SqliteStore, claim: LeaseClaim) -> list[Lease]:
     return await store.claim(msgspec.structs.replace(claim, limit=100))
 
 
-async def any_state(store: SqliteStore, claim: Claim) -> list[Lease]:
+async def any_state(store: SqliteStore, claim: LeaseClaim) -> list[Lease]:
     return await store.claim(msgspec.structs.replace(claim, states=()))
 
 
-async def unordered(store: SqliteStore, claim: Claim) -> list[Lease]:
+async def unordered(store: SqliteStore, claim: LeaseClaim) -> list[Lease]:
     return (await store.claim(claim))[::-1]
 
 
-async def forgetful(store: SqliteStore, claim: Claim) -> list[Lease]:
+async def forgetful(store: SqliteStore, claim: LeaseClaim) -> list[Lease]:
     return [msgspec.structs.replace(lease, previous_state="") for lease in await store.claim(claim)]
 
 
-async def brutal(store: SqliteStore, stream: str, claim: Claim, _over: str | None) -> Lease | None:
+async def brutal(store: SqliteStore, stream: str, claim: LeaseClaim, _over: str | None) -> Lease | None:
     head = await store.head(stream)
     return await store.acquire(stream, claim, head.lease_owner if head else None)
 
@@ -153,7 +153,7 @@ async def nothing_due(_store: SqliteStore, _kind: str, _routes: tuple[str, ...])
     return None
 
 
-async def any_route(store: SqliteStore, claim: Claim) -> list[Lease]:
+async def any_route(store: SqliteStore, claim: LeaseClaim) -> list[Lease]:
     return await store.claim(msgspec.structs.replace(claim, routes=()))
 
 

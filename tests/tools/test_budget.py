@@ -8,7 +8,7 @@ import pytest
 
 from remit.codes import Code
 from remit.errors import UsageError
-from remit.tools.budget import Budget, parse_budget, tighter
+from remit.tools.budget import ToolBudget, parse_budget, tighter
 from remit.tools.provider import ToolResult
 from remit.tools.tool import admit
 from tests.gateway.world import meta, odd
@@ -16,7 +16,7 @@ from tests.gateway.world import meta, odd
 
 def test_a_budget_is_read_from_its_table() -> None:
     assert parse_budget(None) is None
-    assert parse_budget({"max_steps": 3, "max_wall_ms": 100}) == Budget(max_steps=3, max_wall_ms=100)
+    assert parse_budget({"max_steps": 3, "max_wall_ms": 100}) == ToolBudget(max_steps=3, max_wall_ms=100)
 
 
 @pytest.mark.parametrize(
@@ -29,8 +29,8 @@ def test_what_is_no_budget_is_refused(raw: Any) -> None:
 
 
 def test_of_two_budgets_the_smaller_of_each_limit_counts() -> None:
-    one, other = Budget(max_steps=3, max_calls=2), Budget(max_steps=5, max_wall_ms=100)
-    assert tighter(one, other) == tighter(other, one) == Budget(max_steps=3, max_calls=2, max_wall_ms=100)
+    one, other = ToolBudget(max_steps=3, max_calls=2), ToolBudget(max_steps=5, max_wall_ms=100)
+    assert tighter(one, other) == tighter(other, one) == ToolBudget(max_steps=3, max_calls=2, max_wall_ms=100)
     assert tighter(one, None) == tighter(None, one) == one
     assert tighter(None, None) is None
 

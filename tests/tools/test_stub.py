@@ -14,7 +14,7 @@ from remit.tools.catalog import Catalog
 from remit.tools.meta import ToolMeta
 from remit.tools.provider import EvidenceCandidate
 from remit.tools.schema import compile_schema
-from remit.tools.stub import Answer, StubProvider
+from remit.tools.stub import StubAnswer, StubProvider
 from remit_testing.providers import (
     PROVIDER_CHECKS,
     Check,
@@ -37,12 +37,12 @@ async def test_an_unscripted_stub_keeps_the_promises_of_a_provider(check: Check)
 
 @pytest.mark.parametrize("check", PROVIDER_CHECKS, ids=lambda check: check.__name__)
 async def test_a_scripted_stub_keeps_the_promises_of_a_provider(check: Check) -> None:
-    answers = [Answer(value=index) for index in range(20)]
+    answers = [StubAnswer(value=index) for index in range(20)]
     await check(lambda: StubProvider([TOOL], {"web.search": answers}), Sample("web.search", {}))
 
 
 async def test_a_scripted_wait_is_cancelled_with_its_call() -> None:
-    script = [Answer(after=asyncio.Event()), Answer(value=1)]
+    script = [StubAnswer(after=asyncio.Event()), StubAnswer(value=1)]
     await check_cancellation_ends_the_call(
         lambda: StubProvider([TOOL], {"web.search": script}), Sample("web.search", {})
     )
@@ -70,14 +70,16 @@ async def test_a_tool_without_a_script_promises_what_it_answers() -> None:
 
 async def test_a_scripted_tool_promises_what_its_owner_wrote() -> None:
     meta = ToolMeta(name="web.search", provider_id="x", input_schema={}, output_schema={"type": "integer"})
-    (listed,) = await StubProvider([meta], {"web.search": [Answer(value=1)]}).list_tools()
+    (listed,) = await StubProvider([meta], {"web.search": [StubAnswer(value=1)]}).list_tools()
     assert listed.output_schema == {"type": "integer"}
 
 
 async def test_answers_come_in_their_order_and_then_no_more() -> None:
     evidence = (EvidenceCandidate(kind="trace", source="s", retrieved_at=1),)
     error = ProviderError("down", cause=Code.ConnectionError)
-    provider = StubProvider([TOOL], {"web.search": [Answer(value=1), Answer(error=error), Answer(evidence=evidence)]})
+    provider = StubProvider(
+        [TOOL], {"web.search": [StubAnswer(value=1), StubAnswer(error=error), StubAnswer(evidence=evidence)]}
+    )
     assert await invoke(provider) == 1
     with pytest.raises(ProviderError, match="down"):
         await invoke(provider)
@@ -88,7 +90,7 @@ async def test_answers_come_in_their_order_and_then_no_more() -> None:
 
 async def test_an_answer_waits_for_its_event_and_says_that_it_was_asked() -> None:
     begun, after = asyncio.Event(), asyncio.Event()
-    provider = StubProvider([TOOL], {"web.search": [Answer(value="late", begun=begun, after=after)]})
+    provider = StubProvider([TOOL], {"web.search": [StubAnswer(value="late", begun=begun, after=after)]})
     call = asyncio.ensure_future(invoke(provider))
     await begun.wait()
     assert not call.done()
@@ -112,7 +114,7 @@ async def test_every_call_is_kept_as_it_arrived() -> None:
 
 def test_a_script_for_a_tool_that_is_not_offered_is_refused() -> None:
     with pytest.raises(NameInvalidError, match=r"web\.fetch"):
-        StubProvider([TOOL], {"web.fetch": [Answer()]})
+        StubProvider([TOOL], {"web.fetch": [StubAnswer()]})
     with pytest.raises(NameInvalidError):
         StubProvider.standing_in(["not a name"])
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from remit.settings import load
-from remit.trust.claims import Claim, claims
+from remit.trust.claims import SettingsClaim, claims
 
 
-def claimed(folder: Path, text: str) -> tuple[Claim, ...]:
+def claimed(folder: Path, text: str) -> tuple[SettingsClaim, ...]:
     (folder / "remit.toml").write_text(text, encoding="utf-8")
     return claims(load(cwd=folder, env={}), {})
 
@@ -20,23 +20,23 @@ def claimed(folder: Path, text: str) -> tuple[Claim, ...]:
     [
         (
             '[policy]\ntaint = "allow"',
-            Claim("policy.taint", "let untrusted text decide what the calls of agents reach"),
+            SettingsClaim("policy.taint", "let untrusted text decide what the calls of agents reach"),
         ),
         (
             '[tools]\ntrusted_output = ["mcp.mail.*", "fs.*"]',
-            Claim("tools.trusted_output", "trust what these tools return: mcp.mail.*, fs.*"),
+            SettingsClaim("tools.trusted_output", "trust what these tools return: mcp.mail.*, fs.*"),
         ),
         (
             '[tools]\nalways_trusted_output = ["crm.*"]',
-            Claim("tools.always_trusted_output", "trust what these tools return, whatever text went in: crm.*"),
+            SettingsClaim("tools.always_trusted_output", "trust what these tools return, whatever text went in: crm.*"),
         ),
         (
             '[[policy.rules]]\nid = "pay"\neffect = "allow"\ntools = ["bank.pay"]\ntaint = "allow"',
-            Claim("policy.rules", "allow without asking, by rule pay: bank.pay, whatever text they come from"),
+            SettingsClaim("policy.rules", "allow without asking, by rule pay: bank.pay, whatever text they come from"),
         ),
     ],
 )
-def test_believing_untrusted_text_takes_trust_in_the_folder(tmp_path: Path, text: str, claim: Claim) -> None:
+def test_believing_untrusted_text_takes_trust_in_the_folder(tmp_path: Path, text: str, claim: SettingsClaim) -> None:
     assert claimed(tmp_path, text) == (claim,)
 
 

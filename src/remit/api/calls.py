@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 import msgspec
 
 from remit.api.part import HttpSessions
-from remit.api.route import Answer, ApiRequest, Route, pairs_of
+from remit.api.route import ApiRequest, DetailedAnswer, Route, pairs_of
 from remit.api.table import ROUTES, routes_of
 from remit.codes import Code
 from remit.errors import NotFoundError, UsageError
@@ -32,7 +32,7 @@ def operations_of(parts: Iterable[Capability] = FIRST_PARTY) -> dict[str, Route]
     return {route.name: route for route in routes if route.handler is not None and route.media == "application/json"}
 
 
-class Values(NamedTuple):
+class RequestValues(NamedTuple):
     """The values of a request, decoded."""
 
     path: tuple[str, ...]
@@ -58,7 +58,7 @@ def parameters_of(route: Route) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*route.parameters, *fields)))
 
 
-def values_of(route: Route, words: Iterable[tuple[str, str]]) -> Values:
+def values_of(route: Route, words: Iterable[tuple[str, str]]) -> RequestValues:
     """Tell names and texts apart by what the route takes. Raise UsageError or Problem for what does not fit.
 
     A text is a JSON value if it is one and its field takes other values than texts; a name that stands several times is
@@ -87,10 +87,10 @@ def values_of(route: Route, words: Iterable[tuple[str, str]]) -> Values:
     except msgspec.ValidationError as error:
         raise UsageError(f"{route.name}: {error}", code=Code.INVALID_INPUT) from error
     pairs = pairs_of(urlencode(query).encode(), route.query, "The query")
-    return Values(tuple(path[name] for name in route.parameters), pairs, decoded)
+    return RequestValues(tuple(path[name] for name in route.parameters), pairs, decoded)
 
 
-async def call(service: Service, route: Route, values: Values) -> Any:
+async def call(service: Service, route: Route, values: RequestValues) -> Any:
     """Return what the route answers, asked by the operator of this process. Raise RemitError or Problem."""
     sessions = HttpSessions(service)
     request = ApiRequest(
@@ -111,7 +111,7 @@ async def call(service: Service, route: Route, values: Values) -> Any:
     if route.handler is None:
         raise UsageError(f"{route.name} is a stream")
     answer = await route.handler(request)
-    return answer.value if isinstance(answer, Answer) else answer
+    return answer.value if isinstance(answer, DetailedAnswer) else answer
 
 
 async def _stays() -> None:

@@ -12,8 +12,8 @@ import msgspec
 if TYPE_CHECKING:
     from starlette.types import Receive, Send
 
-    from remit.api.route import Sent
-    from remit.http.access import Places
+    from remit.api.route import SentEvent
+    from remit.http.access import RequestPlaces
 
 BEAT_S: Final = 15.0
 """Seconds after which a comment shows that the connection is alive."""
@@ -27,7 +27,7 @@ _HEADERS: Final = [
 _encode: Final = msgspec.json.Encoder().encode
 
 
-async def serve_events(events: AsyncIterator[Sent], places: Places, receive: Receive, send: Send) -> None:
+async def serve_events(events: AsyncIterator[SentEvent], places: RequestPlaces, receive: Receive, send: Send) -> None:
     """Send events until there are no more, the client leaves or reads too slowly, or the server stops.
 
     The first event decides whether this is an answer or a problem: nothing is sent before it, or before a beat.
@@ -72,6 +72,6 @@ async def left(receive: Receive) -> None:
         pass
 
 
-def _frame(sent: Sent) -> bytes:
+def _frame(sent: SentEvent) -> bytes:
     data = _encode(sent.data).replace(b"\n", b"\ndata: ")
     return b"id: %b\nevent: %b\ndata: %b\n\n" % (sent.id.encode(), sent.event.encode(), data)

@@ -7,13 +7,13 @@ from collections.abc import Iterable, Iterator
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import Metric
 
-from remit.metrics.registry import Family
+from remit.metrics.registry import MetricFamily
 
 
 class _Collector:
     """Hands our metrics to the library; their names are taken as they are."""
 
-    def __init__(self, families: Iterable[Family]) -> None:
+    def __init__(self, families: Iterable[MetricFamily]) -> None:
         self._families = families
 
     def collect(self) -> Iterator[Metric]:
@@ -28,7 +28,7 @@ class _Collector:
             yield metric
 
 
-def exposed(families: Iterable[Family]) -> str:
+def exposed(families: Iterable[MetricFamily]) -> str:
     """The text of all metrics."""
     registry = CollectorRegistry(auto_describe=False)
     registry.register(_Collector(families))

@@ -10,7 +10,7 @@ import msgspec
 from remit.api.route import ApiRequest
 from remit.codes import Code
 from remit.errors import AppendConflictError
-from remit.http.problem import Problem
+from remit.http.problem import HttpProblem
 from remit.policy.overlay import within
 from remit.service.options import Options
 
@@ -76,5 +76,5 @@ def _narrowed(asked: ApiRequest, wanted: tuple[str, ...] | None) -> tuple[str, .
         return held or wanted
     outside = [tool for tool in wanted if not within(tool, held)]
     if outside:
-        raise Problem(Code.SCOPE_REQUIRED, f"The token is not for {', '.join(outside)}.")
+        raise HttpProblem(Code.SCOPE_REQUIRED, f"The token is not for {', '.join(outside)}.")
     return wanted

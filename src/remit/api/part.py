@@ -21,23 +21,23 @@ import msgspec
 
 from remit.api.events import left, serve_events
 from remit.api.readiness import require_room
-from remit.api.route import BODY_S, Answer, ApiRequest, Handler, Route, body_of, key_of, path_of, query_of
+from remit.api.route import BODY_S, ApiRequest, DetailedAnswer, Handler, Route, body_of, key_of, path_of, query_of
 from remit.codes import Code
 from remit.errors import BusyError, RemitError
 from remit.gateway.schema_gate import warnings_counted
-from remit.http.access import Places
-from remit.http.problem import Problem
+from remit.http.access import RequestPlaces
+from remit.http.problem import HttpProblem
 from remit.http.reader import Read
-from remit.http.router import REQUEST, Request
+from remit.http.router import REQUEST, RouterRequest
 from remit.redact import line
 from remit.service.reach import check_reach
-from remit.service.requests import Answered
+from remit.service.requests import RequestAnswer
 from remit.tasks import first
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Send
 
-    from remit.http.access import Identity
+    from remit.http.access import TokenIdentity
     from remit.http.reader import Reader
     from remit.service.service import Service
 
@@ -51,9 +51,9 @@ class HttpSessions:
 
     def __init__(self, service: Service) -> None:
         self._service = service
-        self._open: OrderedDict[tuple[str, Identity | None], asyncio.Future[str]] = OrderedDict()
+        self._open: OrderedDict[tuple[str, TokenIdentity | None], asyncio.Future[str]] = OrderedDict()
 
-    async def of(self, principal: str, identity: Identity | None = None) -> str:
+    async def of(self, principal: str, identity: TokenIdentity | None = None) -> str:
         """The session of a principal, whose `identity` an issuer's token proved."""
         key = (principal, identity)
         session = self._open.get(key)
@@ -71,18 +71,18 @@ _DETAIL: Final = 1_000
 _INTERNAL: Final = 500
 
 
-def problem_of(error: Exception) -> Problem:
+def problem_of(error: Exception) -> HttpProblem:
     """The problem that tells a client of an error; a defect of our own is logged and not described."""
-    if isinstance(error, Problem):
+    if isinstance(error, HttpProblem):
         return error
     if isinstance(error, RemitError):
         if error.code.http >= _INTERNAL:
             _log.warning("%s", line(str(error), _DETAIL))
         headers = {"retry-after": str(error.again_s)} if isinstance(error, BusyError) else None
         remedy = {"remedy": line(error.remedy, _DETAIL)} if error.remedy else {}
-        return Problem(error.code, line(error.message, _DETAIL), headers, **remedy)
+        return HttpProblem(error.code, line(error.message, _DETAIL), headers, **remedy)
     _log.error("a request failed", exc_info=error)
-    return Problem(Code.UNHANDLED_EXCEPTION)
+    return HttpProblem(Code.UNHANDLED_EXCEPTION)
 
 
 _JSON: Final = "application/json"
@@ -98,7 +98,7 @@ class Api:
         self,
         service: Service,
         routes: Sequence[Route],
-        places: Places,
+        places: RequestPlaces,
         *,
         counts_warnings: bool = False,
         body_s: float = BODY_S,
@@ -134,7 +134,7 @@ class Api:
         self._places.close()
 
     async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:
-        request: Request = scope[REQUEST]
+        request: RouterRequest = scope[REQUEST]
         segments = scope["raw_path"].decode("latin-1").split("/")[1:]  # a slash inside a name comes as %2F
         route = self._route(scope["method"], segments)
         if route.scope is not None:
@@ -145,12 +145,12 @@ class Api:
             except asyncio.CancelledError:
                 if not self._places.closing.is_set():
                     raise
-                raise Problem(Code.SERVER_STOPPING) from None
+                raise HttpProblem(Code.SERVER_STOPPING) from None
             except Exception as error:
                 raise problem_of(error) from error
 
     async def _answer(
-        self, route: Route, segments: list[str], scope: Any, request: Request, receive: Receive, send: Send
+        self, route: Route, segments: list[str], scope: Any, request: RouterRequest, receive: Receive, send: Send
     ) -> None:
         asked = ApiRequest(
             service=self._service,
@@ -198,7 +198,7 @@ class Api:
         taken = await requests.take(route.name, asked.key, body_hash, asked.principal)
         if taken.answered is None:
             answer = await _encoded(route, handler, asked._replace(request=taken.request))
-            answered = await requests.answer(taken.request, Answered(answer.status, answer.body))
+            answered = await requests.answer(taken.request, RequestAnswer(answer.status, answer.body))
         else:
             answered = taken.answered
         return Encoded(answered.status, answered.body, {}, route.media)
@@ -215,8 +215,8 @@ class Api:
                     return methods[wanted_method]
                 allowed = allowed or set(methods)
         if allowed:
-            raise Problem(Code.METHOD_NOT_ALLOWED, headers={"allow": ", ".join(sorted(allowed))})
-        raise Problem(Code.PATH_UNKNOWN)
+            raise HttpProblem(Code.METHOD_NOT_ALLOWED, headers={"allow": ", ".join(sorted(allowed))})
+        raise HttpProblem(Code.PATH_UNKNOWN)
 
 
 class Encoded(NamedTuple):
@@ -230,7 +230,7 @@ class Encoded(NamedTuple):
 
 async def _encoded(route: Route, handler: Handler, asked: ApiRequest) -> Encoded:
     value = await handler(asked)
-    answer = value if isinstance(value, Answer) else Answer(value=value)
+    answer = value if isinstance(value, DetailedAnswer) else DetailedAnswer(value=value)
     status = answer.status or route.status
     if status == _NO_CONTENT:
         return Encoded(status, b"", answer.headers, "")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from remit.codes import Code
-from remit.http.problem import Problem
+from remit.http.problem import HttpProblem
 
 if TYPE_CHECKING:
     from remit.service.health import Health
@@ -18,7 +18,7 @@ def require_room(health: Health) -> None:
     """Raise Problem if so much waits to be written that nothing new should begin here."""
     if health.full():
         remedy = "Try again; if it lasts, the storage is too slow for what is asked of it."
-        raise Problem(Code.JOURNAL_BUSY, headers={"retry-after": str(_AGAIN_S)}, remedy=remedy)
+        raise HttpProblem(Code.JOURNAL_BUSY, headers={"retry-after": str(_AGAIN_S)}, remedy=remedy)
 
 
 async def require_deps(health: Health) -> None:
@@ -26,4 +26,4 @@ async def require_deps(health: Health) -> None:
     missing = await health.missing()
     if missing is not None:
         members = {name: value for name, value in missing.refusal().items() if name != "error_code"}
-        raise Problem(Code.MCP_REQUIRED_UNAVAILABLE, **members)
+        raise HttpProblem(Code.MCP_REQUIRED_UNAVAILABLE, **members)

@@ -17,7 +17,7 @@ import msgspec
 
 from remit.codes import Code
 from remit.http.access import Access, Scope
-from remit.http.problem import Problem
+from remit.http.problem import HttpProblem
 from remit.http.trace_context import TraceContext
 from remit.large import MAX_VALUES, has_too_many_values
 from remit.operation import Method
@@ -81,7 +81,7 @@ class ApiRequest(NamedTuple):
         return self.access.principal or ""
 
 
-class Answer(msgspec.Struct, frozen=True, kw_only=True):
+class DetailedAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """An answer that says more than its value."""
 
     value: Any
@@ -93,11 +93,11 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 Handler = Callable[[ApiRequest], Awaitable[Any]]
-Stream = Callable[[ApiRequest], AsyncIterator["Sent"]]
+Stream = Callable[[ApiRequest], AsyncIterator["SentEvent"]]
 """A handler that answers with server-sent events."""
 
 
-class Sent(msgspec.Struct, frozen=True):
+class SentEvent(msgspec.Struct, frozen=True):
     """One server-sent event."""
 
     id: str
@@ -169,14 +169,14 @@ async def body_of(route: Route, headers: Mapping[str, str], receive: Receive, se
         return route.body()
     kind = headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != _JSON:
-        raise Problem(Code.MEDIA_TYPE_UNSUPPORTED, f"Send {_JSON}.")
+        raise HttpProblem(Code.MEDIA_TYPE_UNSUPPORTED, f"Send {_JSON}.")
     data = await bytes_of(headers, receive, seconds)
     try:
         body = msgspec.json.decode(data, type=route.body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise Problem(Code.INVALID_INPUT, f"The body cannot be read: {line(str(error))}") from error
+        raise HttpProblem(Code.INVALID_INPUT, f"The body cannot be read: {line(str(error))}") from error
     if has_too_many_values(data, body):
-        raise Problem(Code.REQUEST_TOO_LARGE, f"A body has at most {MAX_VALUES} members and items.")
+        raise HttpProblem(Code.REQUEST_TOO_LARGE, f"A body has at most {MAX_VALUES} members and items.")
     return body
 
 
@@ -193,13 +193,13 @@ async def bytes_of(
         async with asyncio.timeout(seconds):
             return await _read(headers, receive, most)
     except TimeoutError:
-        raise Problem(Code.BODY_TIMEOUT, f"The body did not arrive within {seconds:g} s.") from None
+        raise HttpProblem(Code.BODY_TIMEOUT, f"The body did not arrive within {seconds:g} s.") from None
 
 
 def query_of(kind: type[msgspec.Struct], raw: bytes) -> Any:
     """The query as its type; a name that may come several times becomes a list. Raise Problem."""
     if len(raw) > MAX_QUERY:
-        raise Problem(Code.INVALID_INPUT, f"The query is longer than {MAX_QUERY} bytes.")
+        raise HttpProblem(Code.INVALID_INPUT, f"The query is longer than {MAX_QUERY} bytes.")
     return pairs_of(raw, kind, "The query")
 
 
@@ -211,23 +211,23 @@ def pairs_of(raw: bytes, kind: type[msgspec.Struct], what: str, most: int = 100)
     try:
         pairs = parse_qsl(raw.decode("ascii"), keep_blank_values=True, strict_parsing=bool(raw), max_num_fields=most)
     except (ValueError, UnicodeDecodeError) as error:
-        raise Problem(Code.INVALID_INPUT, f"{what} cannot be read: {line(str(error))}") from error
+        raise HttpProblem(Code.INVALID_INPUT, f"{what} cannot be read: {line(str(error))}") from error
     fields = {field.encode_name: _is_list(field.type) for field in msgspec.structs.fields(kind)}
     values_by_name: dict[str, Any] = {}
     for name, value in pairs:
         if fields.get(name):
             values_by_name.setdefault(name, []).append(value)
         elif name in values_by_name:
-            raise Problem(Code.INVALID_INPUT, f"{what} names {line(name)!r} twice.")
+            raise HttpProblem(Code.INVALID_INPUT, f"{what} names {line(name)!r} twice.")
         else:
             values_by_name[name] = value
     unknown = set(values_by_name) - set(fields)
     if unknown:
-        raise Problem(Code.INVALID_INPUT, f"{what} has unknown names: {line(', '.join(sorted(unknown)))}")
+        raise HttpProblem(Code.INVALID_INPUT, f"{what} has unknown names: {line(', '.join(sorted(unknown)))}")
     try:
         return msgspec.convert(values_by_name, kind, strict=False)
     except msgspec.ValidationError as error:
-        raise Problem(Code.INVALID_INPUT, f"{what}: {line(str(error))}") from error
+        raise HttpProblem(Code.INVALID_INPUT, f"{what}: {line(str(error))}") from error
 
 
 def key_of(route: Route, headers: Mapping[str, str]) -> str:
@@ -236,7 +236,7 @@ def key_of(route: Route, headers: Mapping[str, str]) -> str:
     if key and not route.starts:
         return ""
     if len(key) > MAX_KEY or not key.isprintable():
-        raise Problem(Code.INVALID_INPUT, f"An Idempotency-Key has at most {MAX_KEY} printable characters.")
+        raise HttpProblem(Code.INVALID_INPUT, f"An Idempotency-Key has at most {MAX_KEY} printable characters.")
     return key
 
 
@@ -255,7 +255,7 @@ async def _read(headers: Mapping[str, str], receive: Receive, most: int) -> byte
     while True:
         message = await receive()
         if message["type"] == "http.disconnect":
-            raise Problem(Code.INTERRUPTED, "The client left before its body had arrived.")
+            raise HttpProblem(Code.INTERRUPTED, "The client left before its body had arrived.")
         part = message.get("body", b"")
         size += len(part)
         if size > most:
@@ -265,8 +265,8 @@ async def _read(headers: Mapping[str, str], receive: Receive, most: int) -> byte
             return b"".join(parts)
 
 
-def _too_large(most: int) -> Problem:
-    return Problem(Code.REQUEST_TOO_LARGE, f"A body has at most {most} bytes.")
+def _too_large(most: int) -> HttpProblem:
+    return HttpProblem(Code.REQUEST_TOO_LARGE, f"A body has at most {most} bytes.")
 
 
 def _is_list(hint: Any) -> bool:

@@ -13,7 +13,7 @@ import msgspec
 
 from remit.api.route import NO_BODY, ApiRequest, Empty, Handler, Route
 from remit.api.routes import artifacts, confirmations, history, jobs, plans, server, tools
-from remit.operation import Operation, Parameter, Source, operations
+from remit.operation import ArgumentPlace, Operation, Parameter, operations
 from remit.service.service import CORE
 from remit.wiring.capabilities import FIRST_PARTY
 from remit.wiring.parts import check_names, nouns_of, tuples_of
@@ -59,7 +59,9 @@ def route_of(noun: str, operation: Operation) -> Route:
 def _handler(noun: str, operation: Operation) -> Handler:
     declared, method = operation.declaration, operation.function.__name__
     arguments = tuple(
-        (parameter.name, _take(parameter)) for parameter in operation.parameters if parameter.source is not Source.HERE
+        (parameter.name, _take(parameter))
+        for parameter in operation.parameters
+        if parameter.source is not ArgumentPlace.HERE
     )
     references = tuple(parameter.name for parameter in operation.parameters if parameter.wire.looked_up)
     values = attrgetter("query" if declared.method == "GET" else "body")
@@ -81,10 +83,10 @@ def _handler(noun: str, operation: Operation) -> Handler:
     return handle
 
 
-_BY_SOURCE: Final[dict[Source, Take]] = {
-    Source.TOKEN: lambda request, _: request.principal,
-    Source.PROOF: lambda request, _: "token" if request.principal else "",
-    Source.BODY: lambda _, given: given,
+_BY_SOURCE: Final[dict[ArgumentPlace, Take]] = {
+    ArgumentPlace.TOKEN: lambda request, _: request.principal,
+    ArgumentPlace.PROOF: lambda request, _: "token" if request.principal else "",
+    ArgumentPlace.BODY: lambda _, given: given,
 }
 
 
@@ -92,7 +94,7 @@ def _take(parameter: Parameter) -> Take:
     sent = parameter.sent
     if parameter.source in _BY_SOURCE:
         return _BY_SOURCE[parameter.source]
-    if parameter.source is Source.PATH:
+    if parameter.source is ArgumentPlace.PATH:
         return lambda request, _: request.path[sent]
     if parameter.key is not None:
         prefix = parameter.key.prefix

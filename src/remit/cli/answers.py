@@ -10,9 +10,9 @@ import msgspec
 
 from remit.cli import exit_codes
 from remit.cli.output import one_line
-from remit.cli.pager import Page, pager, show_paged
+from remit.cli.pager import PagedLines, pager, show_paged
 from remit.cli.question import show_question
-from remit.cli.tables import Column, short_ids, table
+from remit.cli.tables import TableColumn, short_ids, table
 from remit.cli.terminal import forget_typed, read_line
 from remit.clock import SystemClock, age
 from remit.codes import Code
@@ -21,8 +21,8 @@ from remit.redact import words_of
 from remit.service.confirmations import Answered, QuestionFilter, answer_each, telling
 
 if TYPE_CHECKING:
-    from remit.cli.context import State
-    from remit.cli.output import Channel
+    from remit.cli.context import CommandState
+    from remit.cli.output import OutputChannel
     from remit.record.views import ConfirmationView
 
 _UNSEEN: Final = "List the questions with --json, and give --yes with --digests: the digests that you saw."
@@ -31,7 +31,7 @@ _UNSEEN: Final = "List the questions with --json, and give --yes with --digests:
 Decision = Literal["approve", "deny"]
 
 
-class Choice(msgspec.Struct, frozen=True, kw_only=True):
+class AnswerChoice(msgspec.Struct, frozen=True, kw_only=True):
     """Which questions are answered, and how."""
 
     filter: QuestionFilter
@@ -44,7 +44,7 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True):
     sign: Path | None
 
 
-async def list_questions(state: State, wanted: QuestionFilter) -> int:
+async def list_questions(state: CommandState, wanted: QuestionFilter) -> int:
     """Write the open questions, each with what differs from the others of its tool."""
     async with state.open(code="described" if state.as_json else "unused") as remit:
         pending = await remit.service.confirmations.pending(described=state.as_json)
@@ -53,9 +53,15 @@ async def list_questions(state: State, wanted: QuestionFilter) -> int:
     return state.listing(shown, lambda state, shown: _table(state.output.out, shown), nothing)
 
 
-def _table(channel: Channel, shown: list[ConfirmationView]) -> None:
+def _table(channel: OutputChannel, shown: list[ConfirmationView]) -> None:
     now = SystemClock().now()
-    columns = ("ID", Column("TOOL", whole=False), Column("LEFT", style="dim"), "JOB", Column("RECIPE", whole=False))
+    columns = (
+        "ID",
+        TableColumn("TOOL", whole=False),
+        TableColumn("LEFT", style="dim"),
+        "JOB",
+        TableColumn("RECIPE", whole=False),
+    )
     names = short_ids(channel, [confirmation.confirmation for confirmation in shown])
     callers = short_ids(channel, [confirmation.caller.removeprefix("job/") for confirmation in shown])
     rows = [
@@ -71,7 +77,7 @@ def _table(channel: Channel, shown: list[ConfirmationView]) -> None:
     table(channel, columns, rows, below=_below(shown))
 
 
-async def answer_many(state: State, choice: Choice, decision: Decision) -> int:
+async def answer_many(state: CommandState, choice: AnswerChoice, decision: Decision) -> int:
     """Show each call whole and ask once, unless `yes`; then answer each, bound to its digest.
 
     Raises UsageError where the calls would be answered unseen.
@@ -103,10 +109,10 @@ async def answer_many(state: State, choice: Choice, decision: Decision) -> int:
     return exit_codes.ERROR if any(question.code for question in answers) else exit_codes.OK
 
 
-async def _confirmed(state: State, questions: list[ConfirmationView], decision: Decision) -> bool:
+async def _confirmed(state: CommandState, questions: list[ConfirmationView], decision: Decision) -> bool:
     """Return whether the person types how many there are, after all were shown whole."""
     err, now = state.output.err, SystemClock().now()
-    page = Page(err)
+    page = PagedLines(err)
     for question in questions:
         show_question(page, question, now=now)
     err.flush()
@@ -129,7 +135,7 @@ def _lost(digest: str) -> Answered:
     return Answered(confirmation="", code=Code.CONFIRMATION_MISMATCH.name, message=message)
 
 
-def _show(decision: Decision, state: State, answers: list[Answered]) -> None:
+def _show(decision: Decision, state: CommandState, answers: list[Answered]) -> None:
     refused = [answer for answer in answers if answer.code]
     for answer in refused:
         state.note(f"{answer.confirmation or 'refused'}: {answer.code} {one_line(answer.message)}")

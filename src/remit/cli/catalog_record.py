@@ -30,7 +30,7 @@ _log: Final = logging.getLogger("remit.cli")
 _FORMAT: Final = "remit-catalog-1"
 
 
-class Recorded(msgspec.Struct, frozen=True, kw_only=True):
+class CatalogRecord(msgspec.Struct, frozen=True, kw_only=True):
     """What a project offered."""
 
     format: Literal["remit-catalog-1"] = _FORMAT
@@ -57,27 +57,27 @@ async def export(remit: Remit) -> bytes:
     return msgspec.json.format(msgspec.json.encode(await _offered(remit), order="deterministic"), indent=2) + b"\n"
 
 
-def exported(file: Path) -> Recorded:
+def exported(file: Path) -> CatalogRecord:
     """Return what `export` made. Raises UsageError."""
     remedy = "Make it with `remit tools --export FILE`."
     with usage_error(str(file), remedy):
         data = file.read_bytes()
     try:
-        return msgspec.json.decode(data, type=Recorded)
+        return msgspec.json.decode(data, type=CatalogRecord)
     except msgspec.DecodeError as error:
         raise UsageError(f"{file} is not a tool catalog: {error}", code=Code.INVALID_INPUT, remedy=remedy) from error
 
 
-async def _offered(remit: Remit) -> Recorded:
+async def _offered(remit: Remit) -> CatalogRecord:
     tools = sorted(await remit.service.tools.metas(), key=lambda tool: tool.name)
     outlines = remit.service.recipes.outlines()
     recipes = tuple((outline.name, outline.about) for outline in outlines)
-    return Recorded(
+    return CatalogRecord(
         tools=tuple(tools), recipes=recipes, parameters={outline.name: outline.parameters for outline in outlines}
     )
 
 
-def _keep(found: Recorded, place: Path) -> None:
+def _keep(found: CatalogRecord, place: Path) -> None:
     try:
         place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         data = msgspec.json.encode(found)
@@ -87,10 +87,10 @@ def _keep(found: Recorded, place: Path) -> None:
         _log.warning("%s: %s; the catalog is not recorded", place.parent, error.strerror or error)
 
 
-def recorded(settings: Settings) -> Recorded | None:
+def recorded(settings: Settings) -> CatalogRecord | None:
     """Return what was offered when it was last listed; None if it never was."""
     try:
-        return msgspec.json.decode(_place(settings).read_bytes(), type=Recorded)
+        return msgspec.json.decode(_place(settings).read_bytes(), type=CatalogRecord)
     except (OSError, msgspec.DecodeError):
         return None
 

@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
 from remit.capability import Check, Look
-from remit.cli.context import MEMORY, Requirement, State
+from remit.cli.context import MEMORY, CommandState, Requirement
 from remit.cli.output import counted, reserved_stdout
 from remit.errors import JournalError, RemitError, SettingsError
 
 if TYPE_CHECKING:
-    from remit.gateway.readiness import Snapshot
+    from remit.gateway.readiness import ReadinessSnapshot
     from remit.journal.journal import Journal
     from remit.record.views import ToolView
     from remit.settings import Settings
@@ -153,7 +153,7 @@ _NARROW: Final = 80
 _DECLARE: Final = "Give it a plain value in the type or the schema, or require it."
 
 
-async def checks(state: State, *, live: bool) -> AsyncIterator[Check]:
+async def checks(state: CommandState, *, live: bool) -> AsyncIterator[Check]:
     """Every check, in order; those that need settings are left out if there are none.
 
     Only `live` imports modules, starts servers and connects to them.
@@ -237,7 +237,7 @@ def _installed(package: str) -> bool:
     return True
 
 
-def _terminal(state: State) -> Check:
+def _terminal(state: CommandState) -> Check:
     out = state.output.out
     if not out.stream.isatty():
         return Check("terminal", "ok", "stdout is not a terminal: plain text, no prompts")
@@ -311,7 +311,7 @@ def _named(settings: Settings) -> Iterator[Check]:
         yield Check("confirm", "fail", reason, "Correct confirm.allowed_signers.")
 
 
-def _trust(state: State, settings: Settings) -> Check:
+def _trust(state: CommandState, settings: Settings) -> Check:
     from remit.cli.trust_question import standing_of
 
     trust_state = standing_of(settings, trusted=state.trust)
@@ -342,7 +342,7 @@ def _modules(settings: Settings) -> Iterator[Check]:
                     yield Check("defaults", "warn", what, _DECLARE)
 
 
-async def _parts(state: State, settings: Settings, *, live: bool) -> AsyncIterator[Check]:
+async def _parts(state: CommandState, settings: Settings, *, live: bool) -> AsyncIterator[Check]:
     """The parts that others made, and what parts look at themselves; only `live` imports those of others."""
     from remit.wiring.capabilities import FIRST_PARTY
     from remit.wiring.parts import checks_of, engine_part, found_parts, parts_of
@@ -385,7 +385,7 @@ def _isolation(settings: Settings) -> Iterator[Check]:
         yield Check("isolation", "warn", f"none: {names}; each runs as you, with all your rights", remedy)
 
 
-async def _workers(state: State) -> AsyncIterator[Check]:
+async def _workers(state: CommandState) -> AsyncIterator[Check]:
     with suppress(JournalError, SettingsError):  # which have a check of their own
         async with state.remit(code="unused", blank=True) as remit:
             for view in await remit.service.workers.views():
@@ -397,13 +397,15 @@ async def _workers(state: State) -> AsyncIterator[Check]:
 # --- tools
 
 
-async def _look_at_tools(state: State, code: Requirement) -> tuple[list[ToolView], dict[str, str], Snapshot]:
+async def _look_at_tools(
+    state: CommandState, code: Requirement
+) -> tuple[list[ToolView], dict[str, str], ReadinessSnapshot]:
     async with state.remit(code=code, blank=True) as remit:
         tools = remit.service.tools
         return await tools.views(), await tools.failures(), await tools.readiness()
 
 
-async def _tools(state: State, *, live: bool) -> AsyncIterator[Check]:
+async def _tools(state: CommandState, *, live: bool) -> AsyncIterator[Check]:
     code: Requirement = "wanted" if live else "recorded"
     try:
         tools, failures, readiness = await _look_at_tools(state, code)

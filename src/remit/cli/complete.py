@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from remit.cli.context import MEMORY, State
+from remit.cli.context import MEMORY, CommandState
 from remit.cli.output import cut, one_line
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ def _offered(
 ) -> list[CompletionItem]:
     from click.shell_completion import CompletionItem
 
-    state = State()
+    state = CommandState()
     params = context.find_root().params
     state.quiet, state.config, state.server = True, params.get("config"), params.get("server") or ""
     state.journal = MEMORY if code else params.get("journal")

@@ -15,10 +15,10 @@ from remit.cli.terminal import forget_typed, interruptible
 from remit.errors import RemitError, UsageError
 
 if TYPE_CHECKING:
-    from remit.cli.output import Channel
+    from remit.cli.output import OutputChannel
 
 
-def ask_python(err: Channel, frame: FrameType, where: str) -> None:
+def ask_python(err: OutputChannel, frame: FrameType, where: str) -> None:
     """Run what a person types, with the names of `frame`, until Ctrl-D or exit(); assignments stay in the prompt."""
     function, file = frame.f_code.co_name, frame.f_code.co_filename
     err.line(one_line(f"{where}, in {function} ({file}:{frame.f_lineno})"))

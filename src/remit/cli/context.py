@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict, TypeVar, Unpack
 
 from remit.cli import exit_codes
-from remit.cli.output import Color, Output, reserved_stdout
+from remit.cli.output import Color, TerminalOutput, reserved_stdout
 from remit.codes import Code
 from remit.errors import NotFoundError, UsageError
 from remit.redact import mask
@@ -38,7 +38,7 @@ describe calls, without a word and without rules. The last three import no modul
 """
 
 
-class Opening(TypedDict, total=False):
+class OpenArguments(TypedDict, total=False):
     """The arguments of `State.open`."""
 
     code: Requirement
@@ -49,7 +49,7 @@ class Opening(TypedDict, total=False):
     flags: dict[str, Any] | None
 
 
-class State:
+class CommandState:
     """The global options of this process, and what follows from them."""
 
     def __init__(self) -> None:
@@ -74,7 +74,7 @@ class State:
         self.logs = 0
         """The level of logging without -v."""
         self.as_json = False
-        self.output = Output(_color_of(os.environ))
+        self.output = TerminalOutput(_color_of(os.environ))
         self._ignored: list[str] = []
         """The settings of an untrusted folder that the person was told of."""
 
@@ -208,11 +208,11 @@ class State:
             only_oneself(self.principal)
         return RemoteRemit(self.server)
 
-    def ask(self, work: Callable[[Opened], Awaitable[T]], **how: Unpack[Opening]) -> T:
+    def ask(self, work: Callable[[Opened], Awaitable[T]], **how: Unpack[OpenArguments]) -> T:
         """Return what `work` returns of what the command works on; `how` it is opened is as for `open`."""
         return self._use(lambda: self.open(**how), work)
 
-    def ask_here(self, work: Callable[[Remit], Awaitable[T]], **how: Unpack[Opening]) -> T:
+    def ask_here(self, work: Callable[[Remit], Awaitable[T]], **how: Unpack[OpenArguments]) -> T:
         """Return what `work` returns of a Remit over a journal here; `how` it is opened is as for `remit`."""
         return self._use(lambda: self.remit(**how), work)
 
@@ -238,14 +238,14 @@ class State:
             options += ["--module", name]
         return shlex.join(["remit", *options, *words])
 
-    def listing(self, rows: list[T], printer: Callable[[State, list[T]], None], nothing: str) -> int:
+    def listing(self, rows: list[T], printer: Callable[[CommandState, list[T]], None], nothing: str) -> int:
         """Print a list: as JSON where that is wanted, by `printer`, or as the note `nothing` if it is empty."""
         if rows or self.as_json:
             return self.show(rows, printer)
         self.note(nothing)
         return exit_codes.OK
 
-    def show(self, value: T, printer: Callable[[State, T], None]) -> int:
+    def show(self, value: T, printer: Callable[[CommandState, T], None]) -> int:
         """Print what a command found: as JSON where that is wanted, else by `printer`."""
         if self.as_json:
             self.output.json(value)

@@ -18,12 +18,12 @@ from remit.settings.clients import bearer, clients, grant
 from remit.settings.principal import principal
 
 if TYPE_CHECKING:
-    from remit.cli.context import State
-    from remit.cli.listen_options import Listening
+    from remit.cli.context import CommandState
+    from remit.cli.listen_options import ListenOptions
     from remit.clock import Clock
     from remit.http.issuers import Issuers
     from remit.http.people import People
-    from remit.http.router import Mount
+    from remit.http.router import PartMount
     from remit.settings import Settings
     from remit.settings.clients import Clients
 
@@ -48,11 +48,16 @@ def issuers_of(known: Clients, settings: Settings, clock: Clock) -> Issuers | No
     )
 
 
-class Door:
+class ServerDoor:
     """The socket that a command that serves over HTTP opens."""
 
     def __init__(
-        self, state: State, listening: Listening, settings: Settings, clock: Clock, people: People | None = None
+        self,
+        state: CommandState,
+        listening: ListenOptions,
+        settings: Settings,
+        clock: Clock,
+        people: People | None = None,
     ) -> None:
         self._state = state
         self._listening = listening
@@ -72,7 +77,7 @@ class Door:
 
             self._tls = server_context(cert, key)
 
-    async def serve(self, mounts: Sequence[Mount], path: str, stop: asyncio.Event) -> None:
+    async def serve(self, mounts: Sequence[PartMount], path: str, stop: asyncio.Event) -> None:
         """Serve `mounts` until `stop` is set, and say at which URL and whom. Raise UsageError if that cannot be."""
         from remit.http import server
         from remit.http.router import Router

@@ -9,7 +9,7 @@ import msgspec
 
 from remit.cli import exit_codes
 from remit.cli.context import MEMORY
-from remit.cli.errors import Failure, show
+from remit.cli.errors import ErrorText, show
 from remit.cli.output import one_line
 from remit.cli.tables import moment
 from remit.codes import Code
@@ -19,7 +19,7 @@ from remit.redact import mask
 
 if TYPE_CHECKING:
     from remit.cli.access import Opened
-    from remit.cli.context import State
+    from remit.cli.context import CommandState
     from remit.record.job_story import JobStory
     from remit.record.views import JobView, OpenWait
 
@@ -55,7 +55,7 @@ def status(jobs: Iterable[End]) -> int:
     return next((code for code in worst if code in codes), exit_codes.OK)
 
 
-def present(state: State, jobs: Sequence[End]) -> None:
+def present(state: CommandState, jobs: Sequence[End]) -> None:
     """Print how jobs were left: results on stdout, everything else on stderr."""
     if state.as_json:
         state.output.json(jobs[0] if len(jobs) == 1 else jobs)
@@ -71,7 +71,7 @@ def present(state: State, jobs: Sequence[End]) -> None:
             failed(state, job.job, job.error)
 
 
-def waiting(state: State, job: End) -> None:
+def waiting(state: CommandState, job: End) -> None:
     """Say on stderr what a job waits for, and with which commands to go on."""
     err = state.output.err
     if job.row.stuck:
@@ -90,7 +90,7 @@ def waiting(state: State, job: End) -> None:
     err.line(f"  {err.style('->', 'cyan')} " + (f"then: {resume}" if job.waits else resume))
 
 
-def _stuck(state: State, job: End) -> None:
+def _stuck(state: CommandState, job: End) -> None:
     """Return why no code here can continue a job; no signal and no answer helps it until that has changed."""
     err, code = state.output.err, job.row.code
     error = job.error or TaskError(code=code, message="")
@@ -118,7 +118,7 @@ def _words(wait: OpenWait) -> str:
     return f"an answer: {wait.reason}" if wait.reason != "approval" else f"approval of step {wait.step}"
 
 
-def _commands(state: State, job: str, wait: OpenWait) -> list[str]:
+def _commands(state: CommandState, job: str, wait: OpenWait) -> list[str]:
     if wait.type == "signal":
         return [state.command("signal", job, wait.key) + " [PAYLOAD]"]
     if wait.type != "human":
@@ -129,7 +129,7 @@ def _commands(state: State, job: str, wait: OpenWait) -> list[str]:
     return [state.command("confirm", wait.key)]
 
 
-def _result(state: State, job: str, result: Any) -> None:
+def _result(state: CommandState, job: str, result: Any) -> None:
     out = state.output.out
     report = result.get("report") if isinstance(result, dict) else None
     if isinstance(report, str):
@@ -140,7 +140,7 @@ def _result(state: State, job: str, result: Any) -> None:
         out.raw(msgspec.json.format(msgspec.json.encode(result), indent=2).decode())
 
 
-def _ran(state: State, job: str, result: dict[str, Any]) -> None:
+def _ran(state: CommandState, job: str, result: dict[str, Any]) -> None:
     """Print what code in the sandbox wrote, each stream on its own, and how it ended if it failed."""
     output = state.output
     for channel, text in ((output.out, result["stdout"]), (output.err, result["stderr"])):
@@ -156,7 +156,7 @@ def _ran(state: State, job: str, result: dict[str, Any]) -> None:
         state.note(f"files: {state.command('artifacts', job)}")
 
 
-def failed(state: State, job: str, error: TaskError) -> None:
+def failed(state: CommandState, job: str, error: TaskError) -> None:
     """Print why a job failed or cannot go on."""
     where = f"{job} step {error.step}" if error.step else job
     # What a tool says of its failure may quote what it was given.
@@ -165,4 +165,4 @@ def failed(state: State, job: str, error: TaskError) -> None:
     remedy = error.remedy
     if not remedy and error.code == Code.JOB_FAILED.name:
         remedy = f"Correct the code, then: {state.command('retry', job)}"
-    show(Failure(error.code, message, remedy, exit_codes.FAILED, error.frames), state.output)
+    show(ErrorText(error.code, message, remedy, exit_codes.FAILED, error.frames), state.output)

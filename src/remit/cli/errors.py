@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 import click
 
 from remit.cli import exit_codes
-from remit.cli.output import Output, clean
+from remit.cli.output import TerminalOutput, clean
 from remit.codes import Code
 from remit.errors import RemitError, SettingsError, UsageError
 from remit.redact import mask
@@ -30,7 +30,7 @@ class InterruptedByUserError(RemitError):
         super().__init__(message, remedy="; ".join(hints))
 
 
-class Failure(NamedTuple):
+class ErrorText(NamedTuple):
     """An error as it is shown."""
 
     code: str
@@ -42,7 +42,7 @@ class Failure(NamedTuple):
     """Where it came from."""
 
 
-def report(error: BaseException, output: Output, *, as_json: bool, verbose: bool) -> int:
+def report(error: BaseException, output: TerminalOutput, *, as_json: bool, verbose: bool) -> int:
     """Say on stderr what went wrong; the exit status."""
     failure = describe(error)
     try:
@@ -60,7 +60,7 @@ def report(error: BaseException, output: Output, *, as_json: bool, verbose: bool
     return failure.status
 
 
-def show(failure: Failure, output: Output) -> None:
+def show(failure: ErrorText, output: TerminalOutput) -> None:
     """Print an error for people."""
     err = output.err
     lines = clean(failure.message).split("\n")
@@ -77,31 +77,31 @@ def show(failure: Failure, output: Output) -> None:
         err.line(f"  {err.style('->', 'cyan')} {line}")
 
 
-def describe(error: BaseException) -> Failure:
+def describe(error: BaseException) -> ErrorText:
     """An error's code, message, remedy and exit status."""
     if isinstance(error, RemitError):
-        return Failure(error.code.name, error.message, error.remedy, _status(error))
+        return ErrorText(error.code.name, error.message, error.remedy, _status(error))
     if isinstance(error, click.ClickException):
         # click puts each choice on a line of its own, behind a tab
         message = error.format_message().replace("\n\t", " ")
-        return Failure(Code.USAGE.name, message, _usage(error), exit_codes.USAGE)
+        return ErrorText(Code.USAGE.name, message, _usage(error), exit_codes.USAGE)
     if isinstance(error, KeyboardInterrupt | click.Abort):
-        return Failure(Code.INTERRUPTED.name, "stopped", "", exit_codes.INTERRUPTED)
+        return ErrorText(Code.INTERRUPTED.name, "stopped", "", exit_codes.INTERRUPTED)
     message = f"{type(error).__name__}: {error}".removesuffix(": ")
-    return _lack(error, message) or Failure(Code.UNHANDLED_EXCEPTION.name, message, _DEFECT, exit_codes.ERROR)
+    return _lack(error, message) or ErrorText(Code.UNHANDLED_EXCEPTION.name, message, _DEFECT, exit_codes.ERROR)
 
 
-def _lack(error: BaseException, message: str) -> Failure | None:
+def _lack(error: BaseException, message: str) -> ErrorText | None:
     """Return the failure if the machine lacks something: space, a thread or an installed package."""
     if isinstance(error, OSError) and error.errno == errno.ENOSPC:
-        return Failure(Code.DISK_FULL.name, message, "Free space, then run it again.", exit_codes.ERROR)
+        return ErrorText(Code.DISK_FULL.name, message, "Free space, then run it again.", exit_codes.ERROR)
     if str(error) == _NO_THREAD or (isinstance(error, OSError) and error.errno == errno.EAGAIN):
-        return Failure(
+        return ErrorText(
             Code.NO_PROCESSES.name, message, "Let other programs end, or raise the limits.", exit_codes.ERROR
         )
     if isinstance(error, ModuleNotFoundError) and (extra := _extra_of(error.name or "")):
         reason, remedy = f"{error.name} is not installed", f"Install it: pip install 'remit[{extra}]'."
-        return Failure(SettingsError.default.name, reason, remedy, exit_codes.USAGE)
+        return ErrorText(SettingsError.default.name, reason, remedy, exit_codes.USAGE)
     return None
 
 
@@ -138,7 +138,7 @@ def _usage(error: click.ClickException) -> str:
     return f"`{context.command_path} --help` shows how."
 
 
-def _interrupted(error: InterruptedByUserError, output: Output) -> None:
+def _interrupted(error: InterruptedByUserError, output: TerminalOutput) -> None:
     output.err.line(clean(error.message))
     for hint in error.hints:
         output.err.line(f"  {output.err.style('->', 'cyan')} {clean(hint)}")

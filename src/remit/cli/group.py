@@ -31,7 +31,7 @@ _SYNONYMS: Final = {
 """Words that other programs have for what a command does."""
 
 
-class Entry(NamedTuple):
+class LazyCommand(NamedTuple):
     """A command that is not imported yet."""
 
     section: str
@@ -45,7 +45,7 @@ class LazyGroup(click.Group):
     """A group of commands: those of its own module, and each other one the `command` of a module of its name."""
 
     def __init__(
-        self, *args: Any, package: str = "", entries: Mapping[str, Entry] | None = None, **kwargs: Any
+        self, *args: Any, package: str = "", entries: Mapping[str, LazyCommand] | None = None, **kwargs: Any
     ) -> None:
         kwargs |= {"invoke_without_command": True, "subcommand_metavar": "COMMAND [ARGS]..."}
         super().__init__(*args, **kwargs)
@@ -100,10 +100,10 @@ class LazyGroup(click.Group):
         return items + click.Command.shell_complete(self, ctx, incomplete)
 
 
-def entries_below(group: str, parts: Iterable[Capability]) -> dict[str, Entry]:
+def entries_below(group: str, parts: Iterable[Capability]) -> dict[str, LazyCommand]:
     """The commands that parts add to a group of the core, such as `policy backtest`."""
     return {
-        command.word.removeprefix(f"{group} "): Entry(command.section, command.about, command.command)
+        command.word.removeprefix(f"{group} "): LazyCommand(command.section, command.about, command.command)
         for part in parts
         for command in part.commands
         if command.word.startswith(f"{group} ")

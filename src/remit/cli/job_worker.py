@@ -14,9 +14,9 @@ from remit.cli.catalog_record import record_once
 from remit.cli.ends import end_of, present, status
 from remit.cli.errors import InterruptedByUserError
 from remit.cli.output import reserved_stdout
-from remit.cli.prompt import Prompt
-from remit.cli.runner import Stop, run_async
-from remit.cli.watch import Lines, LiveView, Silent, Watch, followed
+from remit.cli.prompt import TerminalPrompt
+from remit.cli.runner import SignalStop, run_async
+from remit.cli.watch import JobWatch, LineView, LiveView, Silent, followed
 from remit.errors import RemitError
 from remit.ids import new_id
 from remit.jobs.state import KIND, stream_of
@@ -26,7 +26,7 @@ from remit.record.job_story import JobStory
 if TYPE_CHECKING:
     from remit.app import Remit
     from remit.cli.access import Opened
-    from remit.cli.context import State
+    from remit.cli.context import CommandState
     from remit.cli.ends import End
 
 _SAID: Final = 100
@@ -40,13 +40,13 @@ Leave = Callable[["Opened"], Awaitable[None]]
 
 
 def work_on(
-    state: State,
+    state: CommandState,
     choose: Choose,
     *,
     patient: bool,
     creates: bool = False,
     leave: Leave | None = None,
-    tell: Callable[[State, list[End]], None] = present,
+    tell: Callable[[CommandState, list[End]], None] = present,
 ) -> int:
     """Work on jobs, show how far they are, print how they were left; the exit status.
 
@@ -66,10 +66,10 @@ def work_on(
 
 
 async def _work(
-    state: State,
+    state: CommandState,
     choose: Choose,
     chosen: list[str],
-    stop: Stop,
+    stop: SignalStop,
     leave: Leave | None,
     *,
     patient: bool,
@@ -103,10 +103,10 @@ async def _work(
 
 
 async def _watch(
-    state: State,
+    state: CommandState,
     choose: Choose,
     chosen: list[str],
-    _stop: Stop,
+    _stop: SignalStop,
     _leave: Leave | None,
     *,
     patient: bool,
@@ -120,7 +120,7 @@ async def _watch(
         return [await end_of(remit, job, whole=state.as_json) for job in jobs]
 
 
-async def _choose(state: State, remit: Opened, choose: Choose, chosen: list[str], new: str) -> None:
+async def _choose(state: CommandState, remit: Opened, choose: Choose, chosen: list[str], new: str) -> None:
     """Add the jobs to `chosen`, and say which they are."""
     try:
         chosen += await choose(remit, new)
@@ -132,13 +132,13 @@ async def _choose(state: State, remit: Opened, choose: Choose, chosen: list[str]
 
 
 async def _see_through(
-    state: State, remit: Opened, chosen: list[str], view: Silent, *, patient: bool
+    state: CommandState, remit: Opened, chosen: list[str], view: Silent, *, patient: bool
 ) -> list[JobStory]:
     """Show the jobs, and ask what they ask, until each has ended or is left to others."""
-    asker = Prompt(remit, state.output) if state.output.interactive and not state.as_json else None
+    asker = TerminalPrompt(remit, state.output) if state.output.interactive and not state.as_json else None
     jobs = [JobStory(await remit.service.jobs.row(job)) for job in chosen]
     async with view, _listening(remit, chosen, view):
-        await Watch(remit, jobs, view, asker, patient=patient).run()
+        await JobWatch(remit, jobs, view, asker, patient=patient).run()
     return jobs
 
 
@@ -163,14 +163,14 @@ async def _listen(remit: Opened, job: str, view: Silent) -> None:
             view.progress(job, None, None, " ".join(speech.split()))
 
 
-def _announce(state: State, jobs: list[str]) -> None:
+def _announce(state: CommandState, jobs: list[str]) -> None:
     if len(jobs) == 1:
         state.note(f"job {jobs[0]}")
     else:
         state.note(f"{len(jobs)} jobs" if jobs else "there is nothing to resume")
 
 
-async def _stopped(state: State, remit: Remit, chosen: list[str]) -> list[JobStory]:
+async def _stopped(state: CommandState, remit: Remit, chosen: list[str]) -> list[JobStory]:
     """The jobs as they are left: at once, unless a call with side effects is under way, which gets its time to end."""
     engine = remit.engine
     await engine.drain(0)  # so that no call begins while it is looked which ones are under way
@@ -185,15 +185,15 @@ async def _stopped(state: State, remit: Remit, chosen: list[str]) -> list[JobSto
     return jobs
 
 
-def _view(state: State) -> Silent:
+def _view(state: CommandState) -> Silent:
     err = state.output.err
     if state.quiet or state.as_json:
         return Silent()
     # Log lines and a picture redrawn in place do not go together.
-    return LiveView(err) if err.is_terminal and not state.verbose else Lines(err)
+    return LiveView(err) if err.is_terminal and not state.verbose else LineView(err)
 
 
-def _detached(state: State, jobs: list[str]) -> InterruptedByUserError:
+def _detached(state: CommandState, jobs: list[str]) -> InterruptedByUserError:
     if not jobs:
         return InterruptedByUserError("stopped; no job was started")
     if len(jobs) > _MANY:

@@ -18,7 +18,7 @@ class _Program(Protocol):
     def input_text(self, text: str, /) -> _Results: ...
 
 
-class Filter:
+class JqFilter:
     """A jq expression."""
 
     def __init__(self, expression: str) -> None:

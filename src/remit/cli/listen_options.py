@@ -12,7 +12,7 @@ PORT: Final = 8_321
 """Where `remit mcp` listens."""
 
 
-class Listening(NamedTuple):
+class ListenOptions(NamedTuple):
     """Where to listen for clients over HTTP."""
 
     host: str
@@ -48,7 +48,7 @@ def listening_options(port: int, when: str = "") -> Callable[[Callable[..., Any]
                 "serve.tls_key": tls_key,
                 "serve.without_tls": without_tls or None,
             }
-            listening = Listening(host, port, known_as, access_log or "", flags)
+            listening = ListenOptions(host, port, known_as, access_log or "", flags)
             return function(*args, listening=listening, **given)
 
         for option in reversed(_options(port, when)):

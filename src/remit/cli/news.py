@@ -20,7 +20,7 @@ _LOOK_S: Final = 0.5
 """Seconds after which jobs behind a server are looked at even without an event: not all that changes is one."""
 
 
-class News(Protocol):
+class WatchNews(Protocol):
     """The news that a watch waits for."""
 
     clock: Clock
@@ -44,7 +44,7 @@ class News(Protocol):
         ...
 
 
-def news_of(remit: Opened, jobs: Sequence[str]) -> News:
+def news_of(remit: Opened, jobs: Sequence[str]) -> WatchNews:
     """The news of these jobs."""
     from remit.app import Remit
 

@@ -22,9 +22,9 @@ from remit.errors import NotFoundError, SettingsError, StateError, UsageError
 
 if TYPE_CHECKING:
     from remit.app import Remit
-    from remit.cli.context import State
-    from remit.cli.listen_options import Listening
-    from remit.cli.runner import Stop
+    from remit.cli.context import CommandState
+    from remit.cli.listen_options import ListenOptions
+    from remit.cli.runner import SignalStop
     from remit.mcp_server.names import Names
     from remit.mcp_server.relay import Relay
     from remit.mcp_server.relays import Relays
@@ -39,7 +39,7 @@ SOON_S: Final = 10.0
 """Seconds after which a failed start is not tried again."""
 
 
-class Offer(NamedTuple):
+class ServedOffer(NamedTuple):
     """The offer that is served."""
 
     names: Names
@@ -51,7 +51,7 @@ class Offer(NamedTuple):
     """The server whose prompts and resources are passed on as well."""
 
 
-def serve(state: State, offer: Offer, listening: Listening | None) -> int:
+def serve(state: CommandState, offer: ServedOffer, listening: ListenOptions | None) -> int:
     """Serve until the client goes, or until told to stop; the exit status."""
     from remit.cli.runner import run_async
 
@@ -67,7 +67,7 @@ def serve(state: State, offer: Offer, listening: Listening | None) -> int:
     return run_async(lambda stop: _many_clients(state, offer, listening, stop), gentle=True)
 
 
-async def _one_client(state: State, offer: Offer) -> int:
+async def _one_client(state: CommandState, offer: ServedOffer) -> int:
     async with _opened(state, offer) as remit:
         from remit.mcp_server.stdio import ClientGoneError, serve_stdio, standard_streams
 
@@ -98,14 +98,14 @@ def _has_gone() -> bool:
     return ended and not any(ioctl(0, termios.FIONREAD, bytes(4)))
 
 
-def _check(state: State, offer: Offer) -> None:
+def _check(state: CommandState, offer: ServedOffer) -> None:
     """Refuse what would be refused to a client that is there. Raises UsageError or SettingsError."""
     if state.server:
         raise not_there()
     state.trusted(recorded(state, _flags(offer)))
 
 
-def _unserved(state: State) -> int:
+def _unserved(state: CommandState) -> int:
     state.note("the client went before it was served")
     return exit_codes.OK
 
@@ -121,7 +121,7 @@ async def _drain(remit: Remit, wire: LineWire) -> None:
     wire.wait(remit.settings.mcp.drain_ms / 1_000)
 
 
-async def _many_clients(state: State, offer: Offer, listening: Listening, stop: Stop) -> int:
+async def _many_clients(state: CommandState, offer: ServedOffer, listening: ListenOptions, stop: SignalStop) -> int:
     try:
         from remit.mcp_server.endpoint import Endpoint
     except ModuleNotFoundError as error:
@@ -132,38 +132,38 @@ async def _many_clients(state: State, offer: Offer, listening: Listening, stop: 
         remit = await stop.unless(stack.enter_async_context(_opened(state, served)))
         if remit is None:
             return exit_codes.OK
-        from remit.cli.door import Door
-        from remit.http.router import Mount
+        from remit.cli.door import ServerDoor
+        from remit.http.router import PartMount
         from remit.mcp_server.card import card_mounts, resource_mounts
         from remit.mcp_server.place import PATH
 
-        door = Door(state, listening, remit.settings, remit.clock)
+        door = ServerDoor(state, listening, remit.settings, remit.clock)
         card = card_mounts(remit.settings.serve.public_url, tokens=not door.guard.open)
         card += resource_mounts(door.guard.issuers)
         relay = await _relay(remit, offer.relayed)
         keeping = keep_settings(state, remit, _flags(served), hangup=True)
         async with _faced(state, remit, offer, relay, "http") as face, beside(keeping):
-            await door.serve([Mount(PATH, Endpoint(face), "call"), *card], PATH, stop.requested)
+            await door.serve([PartMount(PATH, Endpoint(face), "call"), *card], PATH, stop.requested)
     return exit_codes.OK
 
 
 @asynccontextmanager
-async def _opened(state: State, offer: Offer) -> AsyncIterator[Remit]:
+async def _opened(state: CommandState, offer: ServedOffer) -> AsyncIterator[Remit]:
     async with state.remit(creates=True, flags=recorded(state, _flags(offer))) as remit, remit.sending():
         state.note(f"records in {remit.url}")
         yield remit
 
 
-def _flags(offer: Offer) -> dict[str, Any]:
+def _flags(offer: ServedOffer) -> dict[str, Any]:
     """The settings that the command line stands for; an agent names the folders here."""
     return {**offer.flags, "fs.search_anywhere": False}
 
 
 @asynccontextmanager
 async def _faced(
-    state: State, remit: Remit, offer: Offer, relay: Relay | Relays | None, transport: str
+    state: CommandState, remit: Remit, offer: ServedOffer, relay: Relay | Relays | None, transport: str
 ) -> AsyncIterator[ToolServer]:
-    from remit.mcp_server.client import Terms
+    from remit.mcp_server.client import AskingTerms
     from remit.mcp_server.server import ToolServer
     from remit.settings.principal import principal
 
@@ -178,7 +178,7 @@ async def _faced(
         transport=transport,
         relay=relay,
         confirm=confirm,
-        terms=Terms.read(remit.settings),
+        terms=AskingTerms.read(remit.settings),
         clock=remit.clock,
     )
     try:

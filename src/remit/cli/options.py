@@ -8,12 +8,12 @@ from typing import Any, Final, TypeVar
 
 import click
 
-from remit.cli.context import State
+from remit.cli.context import CommandState
 from remit.errors import UsageError
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-pass_state: Final = click.make_pass_decorator(State)
+pass_state: Final = click.make_pass_decorator(CommandState)
 """Gives a command the process's State as its first argument."""
 LEVELS: Final = ("L0", "L1", "L2")
 """The values of `--level`."""
@@ -33,16 +33,16 @@ def pairs(texts: Sequence[str], option: str) -> dict[str, str]:
 
 
 def _json(context: click.Context, _parameter: click.Parameter, value: bool) -> None:
-    context.ensure_object(State).as_json |= value
+    context.ensure_object(CommandState).as_json |= value
 
 
 def _jq(context: click.Context, _parameter: click.Parameter, value: str | None) -> None:
     if value is None:
         return
-    from remit.cli.jq import Filter
+    from remit.cli.jq import JqFilter
 
-    state = context.ensure_object(State)
-    state.output.filter, state.as_json = Filter(value), True
+    state = context.ensure_object(CommandState)
+    state.output.filter, state.as_json = JqFilter(value), True
 
 
 def json_option(what: str) -> Callable[[F], F]:
@@ -62,7 +62,7 @@ def json_option(what: str) -> Callable[[F], F]:
 
 
 def _catalog(context: click.Context, _parameter: click.Parameter, value: Path | None) -> None:
-    context.ensure_object(State).catalog = value
+    context.ensure_object(CommandState).catalog = value
 
 
 catalog_option: Final = click.option(

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TextIO
 from remit.redact.visible import visible
 
 if TYPE_CHECKING:
-    from remit.cli.jq import Filter
+    from remit.cli.jq import JqFilter
 
 
 ELLIPSIS: Final = "…"
@@ -134,7 +134,7 @@ NARROWEST: Final = 40
 """Columns below which nothing is fitted to the terminal any more."""
 
 
-class Channel:
+class OutputChannel:
     """One of the process's two streams, written line by line."""
 
     def __init__(self, name: Literal["stdout", "stderr"], color: Color) -> None:
@@ -189,13 +189,13 @@ class Channel:
         self.stream.flush()
 
 
-class Output:
+class TerminalOutput:
     """Both streams."""
 
     def __init__(self, color: Color = "auto") -> None:
-        self.out = Channel("stdout", color)
-        self.err = Channel("stderr", color)
-        self.filter: Filter | None = None
+        self.out = OutputChannel("stdout", color)
+        self.err = OutputChannel("stderr", color)
+        self.filter: JqFilter | None = None
         """The filter that JSON is run through before it is written."""
 
     def set_color(self, color: Color) -> None:

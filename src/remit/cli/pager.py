@@ -10,7 +10,7 @@ import sys
 from contextlib import suppress
 from typing import Final
 
-from remit.cli.output import Channel
+from remit.cli.output import OutputChannel
 
 _DEFAULT: Final = "less"
 _LESS: Final = "-R"
@@ -18,10 +18,10 @@ _LESS: Final = "-R"
 _NONE: Final = ("", "cat")
 
 
-class Page(Channel):
+class PagedLines(OutputChannel):
     """Lines that are written to a channel, or paged, once their number is known."""
 
-    def __init__(self, channel: Channel) -> None:
+    def __init__(self, channel: OutputChannel) -> None:
         super().__init__("stderr", "always" if channel.colored else "never")
         self.lines: list[str] = []
         self._channel = channel

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from remit.cli.context import MEMORY, State
+from remit.cli.context import MEMORY, CommandState
 from remit.cli.output import one_line
 from remit.codes import Code
 from remit.errors import UsageError
@@ -22,7 +22,7 @@ _LARGEST: Final = 1_000_000
 """Characters of a file of rules that are read."""
 
 
-def catalog(state: State, *, live: bool) -> tuple[Settings, list[ToolMeta], tuple[ToolMeta, ...]]:
+def catalog(state: CommandState, *, live: bool) -> tuple[Settings, list[ToolMeta], tuple[ToolMeta, ...]]:
     """The settings, the tools that rules may speak of, and those that no catalog lists.
 
     The rules may be wrong, and no journal is made for it.
@@ -86,7 +86,7 @@ def policy_in(file: Path) -> dict[str, Any]:
     return {**(table or {}), "rules": rules}
 
 
-def failed_tests(state: State, results: Sequence[TestResult]) -> None:
+def failed_tests(state: CommandState, results: Sequence[TestResult]) -> None:
     """Print every test that failed, and how many passed."""
     out = state.output.out
     for result in results:

@@ -10,7 +10,7 @@ import msgspec
 
 from remit.cli.errors import describe, show
 from remit.cli.output import clean, one_line, pretty
-from remit.cli.pager import Page, pager, show_paged
+from remit.cli.pager import PagedLines, pager, show_paged
 from remit.cli.question import show_head, show_question
 from remit.cli.tables import moment
 from remit.cli.terminal import forget_typed, read_line
@@ -22,7 +22,7 @@ from remit.service.approvals import REMEMBERED_S, scopes_of
 
 if TYPE_CHECKING:
     from remit.cli.access import Opened
-    from remit.cli.output import Output
+    from remit.cli.output import TerminalOutput
     from remit.policy.approval import Scope
     from remit.tools.provider import Preview
 
@@ -42,10 +42,10 @@ _EDITORS: Final = ("sensible-editor", "vim", "nano", "vi")
 """Editors that click looks for where neither VISUAL nor EDITOR names one."""
 
 
-class Prompt:
+class TerminalPrompt:
     """Puts questions on stderr and reads answers from stdin."""
 
-    def __init__(self, remit: Opened, output: Output, by: str = "") -> None:
+    def __init__(self, remit: Opened, output: TerminalOutput, by: str = "") -> None:
         self.current = ""
         self._remit = remit
         self._output = output
@@ -175,7 +175,7 @@ class Prompt:
         """The whole question; in the pager if it is longer than the screen, with its head on the screen afterwards."""
         self.current = question.confirmation
         now = SystemClock().now()
-        page = Page(self._err)
+        page = PagedLines(self._err)
         show_question(page, question, await preview(self._remit, question), now=now)
         command = None if page.fits else pager()
         self._err.flush()

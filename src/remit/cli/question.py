@@ -26,7 +26,7 @@ from remit.clock import duration
 from remit.record.views import ConfirmationView
 
 if TYPE_CHECKING:
-    from remit.cli.output import Channel
+    from remit.cli.output import OutputChannel
     from remit.tools.provider import Preview
 
 
@@ -35,44 +35,45 @@ _NO_END: Final = "no line break at the end"
 LEGEND: Final = '" text as it is · \\ with escapes · > goes on · = its length'
 
 
-class Row(NamedTuple):
+class ScreenRow(NamedTuple):
     """A row of the screen."""
 
     mark: str
     text: str
 
 
-def value_rows(value: Any, width: int | None) -> list[Row]:
+def value_rows(value: Any, width: int | None) -> list[ScreenRow]:
     """A JSON value as rows of at most `width` columns."""
     return [row for line in _lines(value, "", "", "") for row in _wrapped(line, width)]
 
 
-def diff_rows(diff: str, width: int | None) -> list[Row]:
+def diff_rows(diff: str, width: int | None) -> list[ScreenRow]:
     """A unified diff, without its two header lines, as rows of at most `width` columns."""
     lines = diff.removesuffix("\n").split("\n")[2:]
     rows = (
-        Row("@ ", line.strip("@ ")) if line.startswith("@") else _marked(line[:1] or " ", line[1:]) for line in lines
+        ScreenRow("@ ", line.strip("@ ")) if line.startswith("@") else _marked(line[:1] or " ", line[1:])
+        for line in lines
     )
     return [part for row in rows for part in _wrapped(row, width)]
 
 
-def _lines(value: Any, indent: str, before: str, after: str) -> Iterator[Row]:
+def _lines(value: Any, indent: str, before: str, after: str) -> Iterator[ScreenRow]:
     if isinstance(value, str) and "\n" in value:
-        yield Row("|", f"{indent}{before}({_size(value)}){after}")
+        yield ScreenRow("|", f"{indent}{before}({_size(value)}){after}")
         for line in value.removesuffix("\n").split("\n"):
             yield _marked('"', line)
     elif isinstance(value, dict) and value:
-        yield Row("|", indent + before + "{")
+        yield ScreenRow("|", indent + before + "{")
         for left, (key, item) in zip(range(len(value) - 1, -1, -1), value.items(), strict=True):
             yield from _lines(item, indent + _INDENT, f"{_json(key)}: ", "," if left else "")
-        yield Row("|", indent + "}" + after)
+        yield ScreenRow("|", indent + "}" + after)
     elif isinstance(value, list) and value:
-        yield Row("|", indent + before + "[")
+        yield ScreenRow("|", indent + before + "[")
         for left, item in zip(range(len(value) - 1, -1, -1), value, strict=True):
             yield from _lines(item, indent + _INDENT, "", "," if left else "")
-        yield Row("|", indent + "]" + after)
+        yield ScreenRow("|", indent + "]" + after)
     else:
-        yield Row("|", indent + before + _json(value) + after)
+        yield ScreenRow("|", indent + before + _json(value) + after)
 
 
 def _size(text: str) -> str:
@@ -81,29 +82,29 @@ def _size(text: str) -> str:
     return f"{lines:,} line{'' if lines == 1 else 's'}, {len(text):,} characters{end}"
 
 
-def _marked(mark: str, line: str) -> Row:
+def _marked(mark: str, line: str) -> ScreenRow:
     """A line of text behind its mark: as it is, or with escapes, of which the margin then tells."""
     if clean(line) == line and not line.endswith(" "):
-        return Row(mark if mark == '"' else f"{mark} ", line)
+        return ScreenRow(mark if mark == '"' else f"{mark} ", line)
     seen = line.rstrip(" ")
     escaped = clean(seen.replace("\\", "\\\\")) + "\\x20" * (len(line) - len(seen))
-    return Row("\\" if mark == '"' else f"{mark}\\", escaped)
+    return ScreenRow("\\" if mark == '"' else f"{mark}\\", escaped)
 
 
 def _json(value: Any) -> str:
     return clean(msgspec.json.encode(value).decode())
 
 
-def _wrapped(row: Row, width: int | None) -> Iterator[Row]:
+def _wrapped(row: ScreenRow, width: int | None) -> Iterator[ScreenRow]:
     mark, left = row
     room = None if width is None else width - len(mark) - 1
     while room is not None and cells(left) > room:
         count = fitting(left, room)
-        yield Row(mark, left[:count])
+        yield ScreenRow(mark, left[:count])
         mark, left = ">" + row.mark[1:], left[count:]
-    yield Row(mark, left)
+    yield ScreenRow(mark, left)
     if mark != row.mark:
-        yield Row("=" + row.mark[1:], f"{len(row.text):,} characters")
+        yield ScreenRow("=" + row.mark[1:], f"{len(row.text):,} characters")
 
 
 _STYLES: Final = {"+": "green", "-": "red", "@": "cyan"}
@@ -111,7 +112,9 @@ _MARGIN: Final = 4
 UNKNOWN_DEFAULTS: Final = "defaults: not known here (the tool is not loaded, or is another one by now)"
 
 
-def show_question(channel: Channel, question: ConfirmationView, preview: Preview | None = None, *, now: int) -> None:
+def show_question(
+    channel: OutputChannel, question: ConfirmationView, preview: Preview | None = None, *, now: int
+) -> None:
     """Everything that a decision is made from."""
     show_head(channel, question, now=now)
     if preview is not None:
@@ -125,7 +128,7 @@ def show_question(channel: Channel, question: ConfirmationView, preview: Preview
     channel.line("    " + question.digest)
 
 
-def show_head(channel: Channel, question: ConfirmationView, *, now: int) -> None:
+def show_head(channel: OutputChannel, question: ConfirmationView, *, now: int) -> None:
     """Return the call that it is, and who asks."""
     head = "A call waits for approval" if question.tool else "A job asks"
     channel.line()
@@ -133,7 +136,7 @@ def show_head(channel: Channel, question: ConfirmationView, *, now: int) -> None
     fields(channel, _rows(question, now))
 
 
-def show_value(channel: Channel, value: Any) -> None:
+def show_value(channel: OutputChannel, value: Any) -> None:
     """A value, whole and exact."""
     rows = value_rows(value, _room(channel))
     show_rows(channel, rows)
@@ -141,7 +144,7 @@ def show_value(channel: Channel, value: Any) -> None:
         channel.line("    " + channel.style(LEGEND, "dim"))
 
 
-def _show_preview(channel: Channel, preview: Preview) -> None:
+def _show_preview(channel: OutputChannel, preview: Preview) -> None:
     channel.line("  " + channel.style("what it changes, as things are now", "dim"))
     for text in (preview.what, preview.problem):
         if text:
@@ -150,18 +153,18 @@ def _show_preview(channel: Channel, preview: Preview) -> None:
         show_rows(channel, diff_rows(preview.diff, _room(channel)))
 
 
-def show_rows(channel: Channel, rows: Iterable[Row], style_of_all: str = "") -> None:
+def show_rows(channel: OutputChannel, rows: Iterable[ScreenRow], style_of_all: str = "") -> None:
     """Rows of a value or a diff, behind their marks."""
     for mark, text in rows:
         style = style_of_all or _STYLES.get(mark[:1] if mark[:1] != ">" else mark[1:2], "")
         channel.line(" " * _MARGIN + (channel.style(f"{mark} {text}", style) if style else f"{mark} {text}").rstrip())
 
 
-def _room(channel: Channel) -> int | None:
+def _room(channel: OutputChannel) -> int | None:
     return None if channel.width is None else channel.width - _MARGIN
 
 
-def _defaults(channel: Channel, question: ConfirmationView) -> None:
+def _defaults(channel: OutputChannel, question: ConfirmationView) -> None:
     """Return the tool's defaults, behind the same marks and dimmed, so that none is taken for an argument."""
     if question.defaults is None:
         channel.line("  " + channel.style(UNKNOWN_DEFAULTS, "dim"))
@@ -170,7 +173,7 @@ def _defaults(channel: Channel, question: ConfirmationView) -> None:
         show_rows(channel, value_rows(question.defaults, _room(channel)), "dim")
 
 
-def _untrusted(channel: Channel, question: ConfirmationView) -> None:
+def _untrusted(channel: OutputChannel, question: ConfirmationView) -> None:
     if question.untrusted:
         channel.line("  " + channel.style("arguments from untrusted text", "bold", "yellow"))
     for argument in question.untrusted:

@@ -11,51 +11,51 @@ from typing import Any, Final
 import click
 
 from remit.cli import exit_codes
-from remit.cli.context import State
+from remit.cli.context import CommandState
 from remit.cli.errors import report
-from remit.cli.group import Entry, LazyGroup, show_help
+from remit.cli.group import LazyCommand, LazyGroup, show_help
 from remit.cli.output import Color
 from remit.cli.process import prepare
 from remit.version import __version__
 from remit.wiring.capabilities import FIRST_PARTY
 
-_CORE: Final[dict[str, Entry]] = {
-    "init": Entry("Run", "Start a project: settings, a working example and a test."),
-    "run": Entry("Run", "Run a recipe or a plan, and show its result."),
-    "resume": Entry("Run", "Continue jobs that stopped or are waiting."),
-    "retry": Entry("Run", "Run a failed or cancelled job again, keeping its finished steps."),
-    "jobs": Entry("Look", "List jobs, newest first."),
-    "show": Entry("Look", "Show a job (input, steps, result), or one of its steps."),
-    "sessions": Entry("Look", "List sessions: calls that no job made."),
-    "usage": Entry("Look", "Show what models used: requests, tokens, dollars."),
-    "trace": Entry("Look", "Show what a job did: times, versions, approvals."),
-    "replay": Entry("Look", "Run a job's code against its record, and report differences."),
-    "artifacts": Entry("Look", "List, print or save the files that a job produced."),
-    "verify": Entry("Look", "Check that no recorded event was changed."),
-    "recipes": Entry("Look", "List the recipes and their parameters, or show one."),
-    "tools": Entry("Look", "List the tools, or show one."),
-    "confirm": Entry("Decide", "List pending approvals and questions, or answer one or many."),
-    "decide": Entry("Decide", "Resolve a step whose outcome is unknown."),
-    "signal": Entry("Decide", "Send a signal to a job."),
-    "cancel": Entry("Decide", "Stop a job for good."),
-    "policy": Entry("Decide", "Check and explain the rules: who may call which tool, and who must approve."),
-    "mcp": Entry("Operate", "Use MCP servers, and serve tools to MCP clients."),
-    "token": Entry("Operate", "Manage the tokens of clients that connect over HTTP."),
-    "serve": Entry("Operate", "Serve the HTTP API, the console and MCP, and run jobs and TOOL tickets."),
-    "worker": Entry("Operate", "Run due jobs until stopped."),
-    "journal": Entry("Operate", "Move or back up the journal, prune records, or seal it."),
-    "workers": Entry("Operate", "List the processes that run jobs, and the code they run."),
-    "api": Entry("Operate", "List the operations of the HTTP API, or call one and print its answer as JSON."),
-    "config": Entry("Operate", "Show every setting and where it came from."),
-    "trust": Entry("Operate", "Let this folder's settings run code and allow calls."),
-    "parts": Entry("Operate", "List the parts of Remit: where each is from, and what it brings."),
-    "doctor": Entry("Operate", "Check that Remit has everything it needs."),
-    "completion": Entry("Operate", "Print a shell completion script."),
+_CORE: Final[dict[str, LazyCommand]] = {
+    "init": LazyCommand("Run", "Start a project: settings, a working example and a test."),
+    "run": LazyCommand("Run", "Run a recipe or a plan, and show its result."),
+    "resume": LazyCommand("Run", "Continue jobs that stopped or are waiting."),
+    "retry": LazyCommand("Run", "Run a failed or cancelled job again, keeping its finished steps."),
+    "jobs": LazyCommand("Look", "List jobs, newest first."),
+    "show": LazyCommand("Look", "Show a job (input, steps, result), or one of its steps."),
+    "sessions": LazyCommand("Look", "List sessions: calls that no job made."),
+    "usage": LazyCommand("Look", "Show what models used: requests, tokens, dollars."),
+    "trace": LazyCommand("Look", "Show what a job did: times, versions, approvals."),
+    "replay": LazyCommand("Look", "Run a job's code against its record, and report differences."),
+    "artifacts": LazyCommand("Look", "List, print or save the files that a job produced."),
+    "verify": LazyCommand("Look", "Check that no recorded event was changed."),
+    "recipes": LazyCommand("Look", "List the recipes and their parameters, or show one."),
+    "tools": LazyCommand("Look", "List the tools, or show one."),
+    "confirm": LazyCommand("Decide", "List pending approvals and questions, or answer one or many."),
+    "decide": LazyCommand("Decide", "Resolve a step whose outcome is unknown."),
+    "signal": LazyCommand("Decide", "Send a signal to a job."),
+    "cancel": LazyCommand("Decide", "Stop a job for good."),
+    "policy": LazyCommand("Decide", "Check and explain the rules: who may call which tool, and who must approve."),
+    "mcp": LazyCommand("Operate", "Use MCP servers, and serve tools to MCP clients."),
+    "token": LazyCommand("Operate", "Manage the tokens of clients that connect over HTTP."),
+    "serve": LazyCommand("Operate", "Serve the HTTP API, the console and MCP, and run jobs and TOOL tickets."),
+    "worker": LazyCommand("Operate", "Run due jobs until stopped."),
+    "journal": LazyCommand("Operate", "Move or back up the journal, prune records, or seal it."),
+    "workers": LazyCommand("Operate", "List the processes that run jobs, and the code they run."),
+    "api": LazyCommand("Operate", "List the operations of the HTTP API, or call one and print its answer as JSON."),
+    "config": LazyCommand("Operate", "Show every setting and where it came from."),
+    "trust": LazyCommand("Operate", "Let this folder's settings run code and allow calls."),
+    "parts": LazyCommand("Operate", "List the parts of Remit: where each is from, and what it brings."),
+    "doctor": LazyCommand("Operate", "Check that Remit has everything it needs."),
+    "completion": LazyCommand("Operate", "Print a shell completion script."),
 }
 """The core's commands; the module of the same name in remit.cli.commands holds each."""
 _SECTIONS: Final = ("Run", "Look", "Decide", "Work", "Operate")
 _OF_PARTS: Final = {
-    command.word: Entry(command.section, command.about, command.command)
+    command.word: LazyCommand(command.section, command.about, command.command)
     for part in FIRST_PARTY
     for command in part.commands
     if " " not in command.word
@@ -106,7 +106,7 @@ class Root(LazyGroup):
 
 def _command_of_part(context: click.Context, word: str) -> click.Command | None:
     """A command that a part brings. Parts of others are imported where the folder that names them is trusted."""
-    state = context.ensure_object(State)
+    state = context.ensure_object(CommandState)
     state.config, state.trust = context.params["config"], context.params["trust"]
     if context.params["server"] or not state.settings().app.capabilities:
         return None
@@ -176,7 +176,7 @@ def root(
     A job runs a recipe (a Python function) or a plan (a YAML file). Remit writes everything the job does to a journal,
     so you can stop it, resume it, explain it and replay it.
     """
-    state = context.ensure_object(State)
+    state = context.ensure_object(CommandState)
     state.journal, state.config, state.principal = journal, config, principal
     state.trust = trust
     state.modules = list(modules)
@@ -192,7 +192,7 @@ def root(
 
 def run(args: Sequence[str] | None = None) -> int:
     """Run a command line, by default this process's; the exit status. Never raises for what a command can cause."""
-    state = State()
+    state = CommandState()
     words = list(sys.argv[1:] if args is None else args)
     # Before the options are understood, an error must already know in which form it is wanted.
     options = words[: words.index("--")] if "--" in words else words

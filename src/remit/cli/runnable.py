@@ -13,7 +13,7 @@ from remit.codes import Code
 from remit.errors import NotFoundError, UsageError
 
 if TYPE_CHECKING:
-    from remit.cli.context import State
+    from remit.cli.context import CommandState
     from remit.service.recipes import RecipeView
 
 _PLANS: Final = (".yaml", ".yml", ".json")
@@ -27,7 +27,7 @@ _ABOUT: Final = 200
 """Characters that a list shows of what a recipe does."""
 
 
-def from_module(state: State, name: str) -> str:
+def from_module(state: CommandState, name: str) -> str:
     """The recipe that `FILE.py` or `FILE.py:RECIPE` names, whose file counts from now on; any other name as it is.
 
     Raises UsageError if the file cannot be imported, or has no such recipe, or several and none was chosen.
@@ -55,7 +55,7 @@ def from_module(state: State, name: str) -> str:
     return recipes[0]
 
 
-def count_in_files_of(state: State, references: Sequence[str], states: tuple[str, ...] = ()) -> None:
+def count_in_files_of(state: CommandState, references: Sequence[str], states: tuple[str, ...] = ()) -> None:
     """Let the files count that jobs came from (`remit run FILE.py`), where they lie in this folder and it is trusted.
 
     The record names them, so it has to be the folder's own: of one that came from elsewhere nothing is run.
@@ -82,7 +82,7 @@ def count_in_files_of(state: State, references: Sequence[str], states: tuple[str
             state.modules.append(file)
 
 
-def _recipes_of(state: State, file: str) -> list[str]:
+def _recipes_of(state: CommandState, file: str) -> list[str]:
     from remit.service.modules import find
 
     # The person named the file, so it may run; the folder's own modules are trusted or refused when the job starts.
@@ -95,7 +95,7 @@ def _known(names: list[str]) -> str:
     return f"It has: {', '.join(names)}." if names else "It has none."
 
 
-def list_runnable(state: State, folder: Path) -> int:
+def list_runnable(state: CommandState, folder: Path) -> int:
     """List the recipes, and the plans in a folder; the exit status."""
     recipes, plans = recipe_views(state), plans_in(folder)
     if state.as_json:
@@ -120,23 +120,23 @@ def _for_people(recipes: list[RecipeView]) -> list[RecipeView]:
     return sorted((one for one in recipes if one.name not in inner), key=lambda one: one.name in ships)
 
 
-def recipe_views(state: State) -> list[RecipeView]:
+def recipe_views(state: CommandState) -> list[RecipeView]:
     """Every recipe, by name."""
     with reserved_stdout():
         return state.ask(lambda remit: remit.service.recipes.views(), blank=True)
 
 
-def recipe_view(state: State, name: str) -> RecipeView:
+def recipe_view(state: CommandState, name: str) -> RecipeView:
     """One recipe. Raises NotFoundError (UNKNOWN_RECIPE)."""
     with reserved_stdout():
         return state.ask(lambda remit: remit.service.recipes.view(name), blank=True)
 
 
-def show_recipes(state: State, recipes: list[RecipeView]) -> None:
+def show_recipes(state: CommandState, recipes: list[RecipeView]) -> None:
     """A table of recipes: what each takes, and what it does."""
-    from remit.cli.tables import Column, table
+    from remit.cli.tables import TableColumn, table
 
-    columns = ("RECIPE", Column("PARAMETERS", whole=False), Column("WHAT IT DOES", whole=False))
+    columns = ("RECIPE", TableColumn("PARAMETERS", whole=False), TableColumn("WHAT IT DOES", whole=False))
     rows = [(recipe.name, _parameters(recipe), recipe.about.partition("\n")[0][:_ABOUT]) for recipe in recipes]
     table(state.output.out, columns, rows)
 

@@ -27,7 +27,7 @@ T = TypeVar("T")
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-class Stop:
+class SignalStop:
     """The stop that signals have asked for."""
 
     def __init__(self, *, gentle: bool) -> None:
@@ -82,10 +82,10 @@ class Stop:
         self._loop.call_soon_threadsafe(self._steps[self._count - 1])
 
 
-def run_async(work: Callable[[Stop], Coroutine[Any, Any, T]], *, gentle: bool = False) -> T:
+def run_async(work: Callable[[SignalStop], Coroutine[Any, Any, T]], *, gentle: bool = False) -> T:
     """Return what `work` returns. Raises InterruptedByUserError where a signal cancelled it."""
     loop = asyncio.new_event_loop()
-    stop = Stop(gentle=gentle)
+    stop = SignalStop(gentle=gentle)
     task = loop.create_task(work(stop))
     try:
         with stop.handling(task):

@@ -8,27 +8,27 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from remit.cli import exit_codes
-from remit.cli.runner import Stop, run_async
+from remit.cli.runner import SignalStop, run_async
 from remit.cli.services import beside, keep_engine, keep_part, keep_required, keep_restarts
 from remit.cli.settings_watch import keep_settings
 from remit.errors import SettingsError
 
 if TYPE_CHECKING:
     from remit.app import Remit
-    from remit.cli.context import State
-    from remit.cli.listen_options import Listening
+    from remit.cli.context import CommandState
+    from remit.cli.listen_options import ListenOptions
     from remit.http.guard import Guard
-    from remit.http.router import Mount, Part
+    from remit.http.router import PartMount, ServerPart
 
 
-def serve(state: State, listening: Listening, *, work: bool) -> int:
+def serve(state: CommandState, listening: ListenOptions, *, work: bool) -> int:
     """Serve until told to stop; the exit status."""
     return run_async(lambda stop: _serve(state, listening, stop, work=work), gentle=True)
 
 
-async def _serve(state: State, listening: Listening, stop: Stop, *, work: bool) -> int:
+async def _serve(state: CommandState, listening: ListenOptions, stop: SignalStop, *, work: bool) -> int:
     _needs_uvicorn()
-    from remit.cli.door import Door
+    from remit.cli.door import ServerDoor
 
     # A client names the folders, so searches stay within the roots.
     flags = {"fs.search_anywhere": False, **listening.flags}
@@ -36,7 +36,7 @@ async def _serve(state: State, listening: Listening, stop: Stop, *, work: bool) 
         remit = await stop.unless(stack.enter_async_context(state.remit(creates=True, flags=flags)))
         if remit is None:
             return exit_codes.OK
-        door = Door(state, listening, remit.settings, remit.clock, remit.people)
+        door = ServerDoor(state, listening, remit.settings, remit.clock, remit.people)
         remit.service.health.stopping = stop.requested.is_set
         stop.hurry = remit.engine.stop
         mounts = _mounts(state, remit, door.guard)
@@ -49,29 +49,29 @@ async def _serve(state: State, listening: Listening, stop: Stop, *, work: bool) 
     return exit_codes.OK
 
 
-def _mounts(state: State, remit: Remit, guard: Guard) -> list[Mount]:
+def _mounts(state: CommandState, remit: Remit, guard: Guard) -> list[PartMount]:
     """The API at its paths, pages at all others, and MCP at its path if it is installed."""
     from remit.api.part import Api
     from remit.api.table import routes_of
-    from remit.http.access import REQUESTS, Places
-    from remit.http.router import Mount
+    from remit.http.access import REQUESTS, RequestPlaces
+    from remit.http.router import PartMount
 
     readers = remit.readers()
-    counts, places = remit.settings.value("tickets.expose_warn_count", default=False), Places(REQUESTS)
+    counts, places = remit.settings.value("tickets.expose_warn_count", default=False), RequestPlaces(REQUESTS)
     api = Api(remit.service, routes_of(remit.parts), places, counts_warnings=counts, readers=readers)
-    mounts = [*remit.mounts(guard), *(Mount(path, api, None) for path in api.paths)]
+    mounts = [*remit.mounts(guard), *(PartMount(path, api, None) for path in api.paths)]
     if find_spec("jinja2") is None:
         state.note("without pages: jinja2 is not installed")
-        mounts.append(Mount("/", api, None))
+        mounts.append(PartMount("/", api, None))
     else:
-        from remit.pages.entry import Entry
-        from remit.pages.part import Pages
+        from remit.pages.entry import ConsoleEntry
+        from remit.pages.part import ConsolePages
         from remit.pages.table import pages_of
 
         clock = remit.clock
-        entry = Entry(guard, clock)
-        pages = Pages(remit.service, pages_of(remit.parts), entry, places, clock, readers)
-        mounts.append(Mount("/", pages, None, entry.admit))
+        entry = ConsoleEntry(guard, clock)
+        pages = ConsolePages(remit.service, pages_of(remit.parts), entry, places, clock, readers)
+        mounts.append(PartMount("/", pages, None, entry.admit))
     if find_spec("mcp") is None:
         state.note("without MCP: mcp is not installed")
     else:
@@ -83,7 +83,7 @@ def _mounts(state: State, remit: Remit, guard: Guard) -> list[Mount]:
         who = principal(remit.settings)
         mounts += card_mounts(remit.settings.serve.public_url, tokens=not guard.open)
         mounts += resource_mounts(guard.issuers)
-        mounts.append(Mount(PATH, Deferred(_load_mcp, lambda: _mcp(state, remit, who)), "call"))
+        mounts.append(PartMount(PATH, Deferred(_load_mcp, lambda: _mcp(state, remit, who)), "call"))
     return mounts
 
 
@@ -94,10 +94,10 @@ def _load_mcp() -> None:
 
 
 @asynccontextmanager
-async def _mcp(state: State, remit: Remit, who: str) -> AsyncIterator[Part]:
+async def _mcp(state: CommandState, remit: Remit, who: str) -> AsyncIterator[ServerPart]:
     """Give what answers MCP clients; closed at the end of the block."""
     from remit.cli.offer import relays_of
-    from remit.mcp_server.client import Terms
+    from remit.mcp_server.client import AskingTerms
     from remit.mcp_server.endpoint import Endpoint
     from remit.mcp_server.names import WireNames
     from remit.mcp_server.server import ToolServer
@@ -109,7 +109,7 @@ async def _mcp(state: State, remit: Remit, who: str) -> AsyncIterator[Part]:
         transport="http",
         relay=relays_of(remit),
         confirm=state.command("confirm"),
-        terms=Terms.read(remit.settings),
+        terms=AskingTerms.read(remit.settings),
     )
     try:
         yield Endpoint(face)
@@ -117,7 +117,7 @@ async def _mcp(state: State, remit: Remit, who: str) -> AsyncIterator[Part]:
         await face.close()
 
 
-def _parts(remit: Remit, stop: Stop, *, work: bool) -> list[Coroutine[Any, Any, None]]:
+def _parts(remit: Remit, stop: SignalStop, *, work: bool) -> list[Coroutine[Any, Any, None]]:
     """Give what goes on beside serving; without `work`, the engine only runs tickets' runs that a request waits for."""
     works = remit.beside(stop.requested, "serve") if work else []
     remit.engine.start(only=None if work else remit.awaited, role="serve")

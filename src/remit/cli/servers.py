@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 import msgspec
 
-from remit.cli.context import State
+from remit.cli.context import CommandState
 from remit.cli.output import clean, one_line
 from remit.cli.tables import moment
 from remit.errors import RemitError, UsageError
@@ -93,7 +93,7 @@ def by_url(command: F) -> F:
 
 
 def meant(
-    state: State, name: str | None, url: str, given_name: str, issuers: tuple[str, ...]
+    state: CommandState, name: str | None, url: str, given_name: str, issuers: tuple[str, ...]
 ) -> tuple[str, dict[str, Any]]:
     """The name of the server that is meant, and the flags under which it is known. Raises UsageError."""
     from remit.cli.wrap_server import alone, answering, name_at
@@ -142,7 +142,7 @@ def login_of(server: McpServer, principal: str) -> LoginState:
         return ""
 
 
-def warn_of_rival(state: State, settings: Settings, file: Path) -> None:
+def warn_of_rival(state: CommandState, settings: Settings, file: Path) -> None:
     """Say that the file's servers are not the ones in force, where that is so."""
     source = settings.sources["mcp.servers"]
     if source not in {"default", str(file)}:
@@ -153,7 +153,7 @@ def complete_servers(context: click.Context, _parameter: click.Parameter, incomp
     """The names of servers for a shell; none where the settings are wrong, for a prompt is no place for errors."""
     from click.shell_completion import CompletionItem
 
-    state = State()
+    state = CommandState()
     state.config = context.find_root().params.get("config")
     try:
         servers = all_servers(state.settings()).servers
@@ -186,7 +186,7 @@ def plain(found: ServerDiff) -> dict[str, Any]:
     }
 
 
-def show(state: State, found: ServerDiff) -> None:
+def show(state: CommandState, found: ServerDiff) -> None:
     """The differences for people, every changed word of them."""
     out = state.output.out
     pin = found.pin
@@ -217,7 +217,7 @@ def _near(tool: ToolDiff) -> list[str]:
     return shown
 
 
-def place(state: State, client: Client, *, project: bool, other: Path | None) -> tuple[Path, ConnectionRecord]:
+def place(state: CommandState, client: Client, *, project: bool, other: Path | None) -> tuple[Path, ConnectionRecord]:
     """Return a client's file, and the record of what was done to it. Raises UsageError."""
     from remit.mcp_config.connection_record import ConnectionRecord
     from remit.mcp_config.places import file_of
@@ -242,7 +242,7 @@ def shown_difference(file: Path, before: str, after: str) -> str:
     return mask(whole_diff(str(file).removeprefix("/"), before, after)) if before != after else ""
 
 
-def agreed(state: State, difference: str, question: str, *, yes: bool) -> bool:
+def agreed(state: CommandState, difference: str, question: str, *, yes: bool) -> bool:
     """Show what would be different, and ask whether to write it. Raises UsageError where no one can be asked."""
     from remit.redact.visible import visible
 
@@ -258,7 +258,7 @@ def agreed(state: State, difference: str, question: str, *, yes: bool) -> bool:
     return click.confirm(question, err=True)
 
 
-def report(state: State, notes: list[str], done: str) -> None:
+def report(state: CommandState, notes: list[str], done: str) -> None:
     """Say what was left aside, and what was done."""
     out = state.output.out
     for note in notes:

@@ -21,7 +21,7 @@ from remit.tasks import first
 
 if TYPE_CHECKING:
     from remit.app import Remit
-    from remit.cli.context import State
+    from remit.cli.context import CommandState
     from remit.settings import Settings
 
 _log: Final = logging.getLogger("remit.settings")
@@ -34,7 +34,7 @@ Stamp = tuple[int, int, int] | None
 
 
 async def keep_settings(
-    state: State,
+    state: CommandState,
     remit: Remit,
     flags: Mapping[str, Any],
     *,
@@ -56,7 +56,7 @@ class _Keeper:
     """The settings of one process."""
 
     def __init__(
-        self, state: State, remit: Remit, flags: Mapping[str, Any], file: Path, arrived: Callable[[str], None]
+        self, state: CommandState, remit: Remit, flags: Mapping[str, Any], file: Path, arrived: Callable[[str], None]
     ) -> None:
         self.wanted = asyncio.Event()
         """The file is to be read, changed or not."""

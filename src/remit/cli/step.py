@@ -14,8 +14,8 @@ from remit.clock import duration
 from remit.redact import MASK, mask
 
 if TYPE_CHECKING:
-    from remit.cli.context import State
-    from remit.cli.output import Channel
+    from remit.cli.context import CommandState
+    from remit.cli.output import OutputChannel
     from remit.record.step import StepNarrative
     from remit.record.views import StepView, TaskError
 
@@ -24,7 +24,7 @@ _TITLES: Final = {"tool": ("arguments", "result"), "model": ("prompt", "answer")
 """The titles of the input and the result of each kind of step; `input` and `result` for all others."""
 
 
-async def show_step(state: State, reference: str, step: str) -> int:
+async def show_step(state: CommandState, reference: str, step: str) -> int:
     """Print a step; the exit status. Raises NotFoundError."""
     async with state.open(code="unused") as remit:
         job = await remit.service.jobs.find(reference)
@@ -32,7 +32,7 @@ async def show_step(state: State, reference: str, step: str) -> int:
     return state.show(view, lambda state, view: _print(state.output.out, job, view, view.narrative))
 
 
-def _print(out: Channel, job: str, view: StepView, told: StepNarrative | None) -> None:
+def _print(out: OutputChannel, job: str, view: StepView, told: StepNarrative | None) -> None:
     row = view.row
     place = f"{out.style(f'step {row.step}', 'bold')} of {job}"
     out.line(f"{place}  {one_line(short(row.name))}  {out.style(row.state, row.state)}")
@@ -107,14 +107,14 @@ def _attempts(told: StepNarrative) -> list[str]:
     return lines
 
 
-def _section(out: Channel, title: str, lines: list[tuple[str, str]]) -> None:
+def _section(out: OutputChannel, title: str, lines: list[tuple[str, str]]) -> None:
     if lines:
         out.line("  " + out.style(title, "dim"))
     for text, style in lines:
         out.line("    " + out.style(clean(text), style))
 
 
-def _failure(out: Channel, error: TaskError) -> None:
+def _failure(out: OutputChannel, error: TaskError) -> None:
     lines = [(mask(f"{error.code}: {error.message}"), "red")]
     lines += [(f"at {frame}", "") for frame in error.frames]
     lines += [(f"cause: {error.cause}", "")] if error.cause else []
@@ -122,7 +122,7 @@ def _failure(out: Channel, error: TaskError) -> None:
     _section(out, "error", lines)
 
 
-def _value(out: Channel, title: str, value: Any) -> None:
+def _value(out: OutputChannel, title: str, value: Any) -> None:
     exact = msgspec.json.encode(value).decode()
     masked = mask(exact)
     hidden = masked.count(MASK) - exact.count(MASK)

@@ -17,7 +17,7 @@ from remit.redact import line
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from remit.cli.output import Channel
+    from remit.cli.output import OutputChannel
     from remit.record.step import CallLines, Drift, QuestionRecord, StepNarrative, Untrusted, Waited
     from remit.record.story import Narrative, Recovery, Segment
 
@@ -34,10 +34,10 @@ _NULL: Final = re.compile(r', ?"\w+": ?null|(?<=^\{)(?:"\w+": ?null(?:, ?)?)+')
 """Inputs that a job was not given, in the preview of its input."""
 
 
-class Story:
+class StoryWriter:
     """Writes one job's story."""
 
-    def __init__(self, out: Channel, told: Narrative, state: str) -> None:
+    def __init__(self, out: OutputChannel, told: Narrative, state: str) -> None:
         self._out = out
         self._told = told
         self._state = state

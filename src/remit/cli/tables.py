@@ -10,7 +10,7 @@ from remit.cli.output import cells, clean, cut, one_line, pad
 from remit.clock import SECOND
 
 if TYPE_CHECKING:
-    from remit.cli.output import Channel
+    from remit.cli.output import OutputChannel
 
 _GAP: Final = 2
 _BELOW: Final = 4
@@ -18,7 +18,7 @@ _LEAST: Final = 8
 """Columns a column that may be cut keeps at least."""
 
 
-class Column(NamedTuple):
+class TableColumn(NamedTuple):
     """A column of a table."""
 
     title: str
@@ -30,8 +30,8 @@ class Column(NamedTuple):
 
 
 def table(
-    channel: Channel,
-    titles: Sequence[Column | str],
+    channel: OutputChannel,
+    titles: Sequence[TableColumn | str],
     rows: Iterable[Sequence[str]],
     *,
     indent: int = 0,
@@ -41,7 +41,7 @@ def table(
     texts = [[one_line(text) for text in row] for row in rows]
     if not texts:
         return
-    columns = [Column(title) if isinstance(title, str) else title for title in titles]
+    columns = [TableColumn(title) if isinstance(title, str) else title for title in titles]
     widths = _widths(columns, texts, channel.width, indent)
     _row(channel, [column.title for column in columns], widths, ["dim"] * len(columns), indent)
     for number, row in enumerate(texts):
@@ -53,7 +53,7 @@ def table(
             channel.line(" " * _BELOW + channel.style(cut(text, room), "dim"))
 
 
-def fields(channel: Channel, rows: Iterable[tuple[str, str]], *, indent: int = 2) -> None:
+def fields(channel: OutputChannel, rows: Iterable[tuple[str, str]], *, indent: int = 2) -> None:
     """Write names and values below each other; rows without a value are left out."""
     shown = [(name, text) for name, text in rows if text]
     width = max((len(name) for name, _ in shown), default=0)
@@ -61,7 +61,7 @@ def fields(channel: Channel, rows: Iterable[tuple[str, str]], *, indent: int = 2
         channel.line(" " * indent + channel.style(name.ljust(width), "dim") + "  " + clean(text))
 
 
-def _widths(columns: Sequence[Column], rows: list[list[str]], limit: int | None, indent: int) -> list[int]:
+def _widths(columns: Sequence[TableColumn], rows: list[list[str]], limit: int | None, indent: int) -> list[int]:
     widths = [max([cells(column.title), *(cells(row[index]) for row in rows)]) for index, column in enumerate(columns)]
     if limit is None:
         return widths
@@ -74,7 +74,7 @@ def _widths(columns: Sequence[Column], rows: list[list[str]], limit: int | None,
     return widths
 
 
-def _row(channel: Channel, row: Sequence[str], widths: list[int], styles: Sequence[str], indent: int) -> None:
+def _row(channel: OutputChannel, row: Sequence[str], widths: list[int], styles: Sequence[str], indent: int) -> None:
     last = len(row) - 1
     parts = []
     for index, (text, width, style) in enumerate(zip(row, widths, styles, strict=True)):
@@ -90,7 +90,7 @@ _SHORT: Final = 8
 """Characters of an identifier's end that are shown: they are random, and commands take them."""
 
 
-def short_ids(channel: Channel, identifiers: Sequence[str]) -> list[str]:
+def short_ids(channel: OutputChannel, identifiers: Sequence[str]) -> list[str]:
     """Identifiers for a table: at a terminal the shortest endings that tell them apart, elsewhere as they are."""
     different = set(identifiers)
     length = _SHORT

@@ -15,9 +15,9 @@ from remit.cli.output import clean, one_line
 from remit.clock import SystemClock
 
 if TYPE_CHECKING:
-    from remit.cli.output import Output
+    from remit.cli.output import TerminalOutput
     from remit.settings import Settings
-    from remit.trust.state import Register, Standing
+    from remit.trust.state import FolderTrust, Register
 
 
 def register() -> Register:
@@ -28,7 +28,7 @@ def register() -> Register:
     return Register(data_folder(os.environ) / "trust")
 
 
-def standing_of(settings: Settings, *, trusted: bool) -> Standing:
+def standing_of(settings: Settings, *, trusted: bool) -> FolderTrust:
     """Return how the folder of these settings stands; `trusted`: nothing is left to ask, as with REMIT_TRUST."""
     from remit.settings.loader import TRUST
     from remit.trust.state import standing
@@ -36,7 +36,7 @@ def standing_of(settings: Settings, *, trusted: bool) -> Standing:
     return standing(settings, register(), {**os.environ, TRUST: "1"} if trusted else os.environ)
 
 
-def insist(output: Output, found: Standing, *, silent: bool) -> None:
+def insist(output: TerminalOutput, found: FolderTrust, *, silent: bool) -> None:
     """Ask once at a terminal, unless `silent`. Raises SettingsError (FOLDER_NOT_TRUSTED) unless the answer is yes."""
     from remit.trust.state import trust, untrusted
 
@@ -47,7 +47,7 @@ def insist(output: Output, found: Standing, *, silent: bool) -> None:
     trust(found, register(), edits=False, now=SystemClock().now())
 
 
-def agreed(output: Output, found: Standing) -> bool:
+def agreed(output: TerminalOutput, found: FolderTrust) -> bool:
     """Show all that there is to trust, and take an answer; anything but yes is no.
 
     Raises SettingsError if a file was changed meanwhile.
@@ -82,7 +82,7 @@ def still_trusted(load: Callable[[], Settings], *, trusted: bool) -> Iterator[No
         trust(msgspec.structs.replace(after, journal=None), register(), edits=edits, now=SystemClock().now())
 
 
-def show(output: Output, found: Standing) -> None:
+def show(output: TerminalOutput, found: FolderTrust) -> None:
     """All that there is to trust, on stderr, every line whole."""
     err = output.err
     err.line(err.style(f"{one_line(str(found.settings.folder))} is not trusted yet.", "bold", "yellow"))
@@ -95,7 +95,7 @@ def show(output: Output, found: Standing) -> None:
         err.line("  " + clean(line).replace("\n", "\\n"))
 
 
-def lines(found: Standing) -> list[str]:
+def lines(found: FolderTrust) -> list[str]:
     """Return what there is to trust, one thing a line."""
     said = [] if found.settings_trusted else [f"It would {claim.text}" for claim in found.claims]
     if found.journal is not None:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from remit.cli.access import Opened
-    from remit.cli.output import Channel
+    from remit.cli.output import OutputChannel
     from remit.record.views import StepRow
 
 
@@ -46,7 +46,7 @@ async def followed(remit: Opened, job: str) -> JobStory:
     return story
 
 
-class View(Protocol):
+class WatchView(Protocol):
     """Shows how far jobs are."""
 
     def show(self, jobs: Sequence[JobStory]) -> None:
@@ -66,7 +66,7 @@ class View(Protocol):
         ...
 
 
-class Asker(Protocol):
+class WatchAsker(Protocol):
     """Puts questions to the person at the terminal."""
 
     current: str
@@ -81,11 +81,11 @@ class Asker(Protocol):
         ...
 
 
-class Watch:
+class JobWatch:
     """Follows some jobs."""
 
     def __init__(
-        self, remit: Opened, jobs: Sequence[JobStory], view: View, asker: Asker | None, *, patient: bool
+        self, remit: Opened, jobs: Sequence[JobStory], view: WatchView, asker: WatchAsker | None, *, patient: bool
     ) -> None:
         self.jobs = jobs
         self._remit = remit
@@ -185,7 +185,7 @@ class Watch:
             self._asks, self._asker.current = job_of(fresh[0].caller), ""
             self._asking = asyncio.create_task(self._asker.ask(fresh[0]))
 
-    async def _reconsider(self, asker: Asker) -> None:
+    async def _reconsider(self, asker: WatchAsker) -> None:
         """Withdraw the question on the screen once it can no longer be answered.
 
         What its job waits for does not tell: one that was edited here is open before the job has seen it.
@@ -202,7 +202,7 @@ class Watch:
             return []
         return await self._remit.service.confirmations.pending(job.job)
 
-    async def _withdraw(self, asker: Asker) -> None:
+    async def _withdraw(self, asker: WatchAsker) -> None:
         await _end(self._asking)
         self._asking = None
         asker.withdraw()
@@ -279,10 +279,10 @@ class Silent:
         """Leave what was shown as it is."""
 
 
-class Lines(Silent):
+class LineView(Silent):
     """A line for every step that ended: for files, pipes and logs."""
 
-    def __init__(self, channel: Channel) -> None:
+    def __init__(self, channel: OutputChannel) -> None:
         self._channel = channel
         self._told: set[tuple[str, str, str]] = set()
 
@@ -310,7 +310,7 @@ class Lines(Silent):
 class LiveView(Silent):
     """The jobs and their newest steps, redrawn in place below what their programs wrote."""
 
-    def __init__(self, channel: Channel) -> None:
+    def __init__(self, channel: OutputChannel) -> None:
         from rich.console import Console
 
         self._clock = SystemClock()

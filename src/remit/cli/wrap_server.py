@@ -9,7 +9,7 @@ from pathlib import Path, PurePath
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from remit.cli.context import State
+from remit.cli.context import CommandState
 from remit.cli.options import pairs
 from remit.errors import UsageError
 from remit.http.guard import LOOPBACK
@@ -80,7 +80,7 @@ def _check_private(url: str, whose: str, option: str = "") -> None:
         )
 
 
-def recorded(state: State, flags: Mapping[str, Any]) -> dict[str, Any]:
+def recorded(state: CommandState, flags: Mapping[str, Any]) -> dict[str, Any]:
     """The settings with a journal of the user's own where no project has one: a client may start us anywhere."""
     settings = state.settings(dict(flags))
     if settings.file is not None or settings.sources["journal.url"] != "default":

@@ -151,7 +151,7 @@ _BY_NAME: Final = {route.name: route for route in ROUTES}
 _ordered: Final = msgspec.json.Encoder().encode
 
 
-class Connection:
+class ServerConnection:
     """A session with one server."""
 
     def __init__(self, url: str, token: str = "", *, timeout_s: float = 30.0, clock: Clock | None = None) -> None:

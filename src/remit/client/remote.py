@@ -22,7 +22,7 @@ from remit.tools.names import wire_name
 
 try:
     from remit.api.routes.tools import ExecuteBody
-    from remit.client.connection import Connection
+    from remit.client.connection import ServerConnection
     from remit.client.service import service_at
 except ModuleNotFoundError as missing:
     raise SettingsError(
@@ -59,7 +59,7 @@ class RemoteRemit:
         Raise UsageError for an invalid URL, or one to which a token would be sent unencrypted.
         """
         secret = (os.environ.get(TOKEN) or login_token(os.environ, url)) if token is None else token
-        self._connection = Connection(url, secret, timeout_s=timeout_s, clock=clock)
+        self._connection = ServerConnection(url, secret, timeout_s=timeout_s, clock=clock)
         self.service: Service = service_at(self._connection)
         """Everything that a server does, by noun: `remit.service.jobs`, `remit.service.confirmations` and so on."""
 

@@ -26,30 +26,30 @@ from remit.api.routes.jobs import JobPage, JobQuery, StartBody, WaitQuery
 from remit.api.routes.tools import ExplainBody
 from remit.canonical import sha256
 from remit.capability import Noun, resolve
-from remit.client.connection import FAILURES, MAX_ANSWER, Connection, only_oneself
+from remit.client.connection import FAILURES, MAX_ANSWER, ServerConnection, only_oneself
 from remit.client.twin import Twin, twin
 from remit.codes import Code
 from remit.errors import RemitError, ServerError, UsageError
 from remit.gateway.proof import ProofKind
 from remit.ids import new_id
 from remit.jobs.plans.plan import Plan, bind_inputs, task_graph
-from remit.jobs.replay import ReplayReport, Stop
+from remit.jobs.replay import ReplayReport, ReplayStop
 from remit.journal.event import Event
 from remit.journal.labels import Bound, Conditions
-from remit.jsonrpc.events import Events
+from remit.jsonrpc.events import EventReader
 from remit.jsonrpc.lines import LineTooLongError
 from remit.models.reply import Delta
-from remit.models.tail import Piece
+from remit.models.tail import AnswerPiece
 from remit.policy.decision import CallerKind
 from remit.policy.explain import Explanation
 from remit.record.heads import stream_named
-from remit.record.search import Found, JobSearch
+from remit.record.search import FoundPage, JobSearch
 from remit.record.usage import Usage
 from remit.record.views import ConfirmationView, JobRow, JobView, VerifyReport
 from remit.redact import line
 from remit.service.approvals import Approvals
 from remit.service.artifacts import Artifacts
-from remit.service.confirmations import Confirmations, QuestionFilter
+from remit.service.confirmations import ConfirmationsNoun, QuestionFilter
 from remit.service.health import Health
 from remit.service.jobs import Jobs
 from remit.service.many import Replayed, replayed_row
@@ -63,13 +63,13 @@ from remit.service.service import Service
 from remit.service.sessions import Sessions
 from remit.service.steps import Steps
 from remit.service.streams import Streams
-from remit.service.tools import Tools
-from remit.service.workers import Workers
+from remit.service.tools import ToolsNoun
+from remit.service.workers import WorkersNoun
 from remit.wiring.capabilities import FIRST_PARTY
 from remit.wiring.parts import nouns_of
 
 
-class RemoteConfirmations(Twin, Confirmations):
+class RemoteConfirmations(Twin, ConfirmationsNoun):
     """The questions of a server."""
 
     async def pending(
@@ -164,7 +164,7 @@ class RemoteJobs(Twin, Jobs):
                 break
         return rows
 
-    async def search(self, wanted: JobSearch) -> Found:
+    async def search(self, wanted: JobSearch) -> FoundPage:
         query = JobQuery(
             state=wanted.states,
             label=Conditions(wanted.labels, wanted.bounds).texts,
@@ -176,7 +176,7 @@ class RemoteJobs(Twin, Jobs):
             limit=min(wanted.limit, _PAGE),
         )
         page: JobPage = await self._connection.ask("jobs.page", query=query)
-        return Found(rows=page.items, next=page.next)
+        return FoundPage(rows=page.items, next=page.next)
 
     async def row(self, job: str) -> JobRow:
         row: JobRow = await self._connection.ask("jobs.row", job, query=WaitQuery())
@@ -189,7 +189,7 @@ class RemoteJobs(Twin, Jobs):
     async def result(self, job: str) -> Any:
         return (await self.view(job)).result
 
-    async def replay(self, job: str, *, anyway: bool = False, stop: Stop | None = None) -> ReplayReport:
+    async def replay(self, job: str, *, anyway: bool = False, stop: ReplayStop | None = None) -> ReplayReport:
         """Have a job's recipe run again on its record alone, with the code of the server.
 
         Raises UsageError (LOCAL_ONLY) for a `stop`: the recipe runs on the server.
@@ -269,7 +269,7 @@ class RemoteStreams(Twin, Streams):
     def follow(self, stream: str, after: int = 0) -> AsyncIterator[Event]:
         return follow(self._connection, stream, _identifier(stream), after)
 
-    def said(self, identifier: str) -> AsyncIterator[Piece]:
+    def said(self, identifier: str) -> AsyncIterator[AnswerPiece]:
         return listen(self._connection, identifier)
 
     async def verify(
@@ -309,7 +309,7 @@ class Sent(msgspec.Struct, frozen=True):
         return Event(stream, self.seq, self.kind, self.at, bytes(self.data), bytes.fromhex(self.hash))
 
 
-async def follow(connection: Connection, stream: str, identifier: str, after: int) -> AsyncIterator[Event]:
+async def follow(connection: ServerConnection, stream: str, identifier: str, after: int) -> AsyncIterator[Event]:
     """A stream's events after a place, then each new one until the stream is closed.
 
     Raise NotFoundError, or ServerError once the server stays away.
@@ -330,8 +330,8 @@ async def follow(connection: Connection, stream: str, identifier: str, after: in
         await connection.clock.sleep(min(_FIRST_PAUSE_S * 2 ** (failed - 1), _LONGEST_PAUSE_S))
 
 
-async def _once(connection: Connection, stream: str, identifier: str, after: int) -> AsyncIterator[Event]:
-    cut = Events(MAX_ANSWER)
+async def _once(connection: ServerConnection, stream: str, identifier: str, after: int) -> AsyncIterator[Event]:
+    cut = EventReader(MAX_ANSWER)
     async with connection.stream("jobs.follow", identifier, after=after) as chunks:
         async for chunk in chunks:
             try:
@@ -343,19 +343,19 @@ async def _once(connection: Connection, stream: str, identifier: str, after: int
                 yield event
 
 
-async def listen(connection: Connection, identifier: str) -> AsyncIterator[Piece]:
+async def listen(connection: ServerConnection, identifier: str) -> AsyncIterator[AnswerPiece]:
     """Give what models say to a job while they say it; a connection that fails ends it, for nothing depends on it.
 
     Raise NotFoundError, or ServerError if the server refuses.
     """
-    cut = Events(MAX_ANSWER)
+    cut = EventReader(MAX_ANSWER)
     try:
         async with connection.stream("jobs.said", identifier, after=0) as chunks:
             async for chunk in chunks:
                 for each in cut.feed(chunk):
                     view = msgspec.json.decode(each.data, type=PieceView)
                     delta = Delta(msgspec.convert(each.kind, Literal["text", "reasoning", "call"]), view.text)
-                    yield Piece(view.step, view.offset, delta)
+                    yield AnswerPiece(view.step, view.offset, delta)
     except (msgspec.DecodeError, LineTooLongError, ValueError) as error:
         reason = f"a piece of {identifier} cannot be read: {line(str(error))}"
         raise ServerError(reason, code=Code.SERVER_ANSWER_INVALID) from error
@@ -363,7 +363,7 @@ async def listen(connection: Connection, identifier: str) -> AsyncIterator[Piece
         return
 
 
-def _lost(connection: Connection, error: BaseException) -> ServerError:
+def _lost(connection: ServerConnection, error: BaseException) -> ServerError:
     reason = f"{connection.url}: {line(str(error)) or type(error).__name__}"
     return ServerError(reason, remedy="Check that `remit serve` runs there; what was recorded is not lost.")
 
@@ -397,11 +397,11 @@ class RemotePolicy(Twin, PolicyRules):
         return explanation
 
 
-def _twin_of(noun: Noun, kind: type, connection: Connection) -> Any:
+def _twin_of(noun: Noun, kind: type, connection: ServerConnection) -> Any:
     return resolve(noun.remote)(connection) if noun.remote else twin(kind, connection)
 
 
-def service_at(connection: Connection) -> Service:
+def service_at(connection: ServerConnection) -> Service:
     """The service at the other end of a connection. What is not declared is refused with LOCAL_ONLY."""
     return Service(
         jobs=RemoteJobs(connection),
@@ -412,10 +412,10 @@ def service_at(connection: Connection) -> Service:
         confirmations=RemoteConfirmations(connection),
         approvals=twin(Approvals, connection),
         policy=RemotePolicy(connection),
-        tools=twin(Tools, connection),
+        tools=twin(ToolsNoun, connection),
         servers=twin(McpServers, connection),
         recipes=twin(KnownRecipes, connection),
-        workers=twin(Workers, connection),
+        workers=twin(WorkersNoun, connection),
         usage=twin(Usage, connection),
         health=twin(Health, connection),
         requests=twin(Requests, connection),

@@ -12,11 +12,11 @@ from typing import Any, Final, TypeVar, cast
 
 import msgspec
 
-from remit.client.connection import Connection, only_oneself
+from remit.client.connection import ServerConnection, only_oneself
 from remit.codes import Code
 from remit.errors import UsageError
 from remit.ids import new_id
-from remit.operation import Operation, Parameter, Source, operations
+from remit.operation import ArgumentPlace, Operation, Parameter, operations
 from remit.record.values import encoded
 
 N = TypeVar("N")
@@ -26,7 +26,7 @@ _REMEDY: Final = "Run it on the machine with the journal."
 class Twin:
     """The base of every twin; it comes before the noun among the bases."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: ServerConnection) -> None:
         self._connection = connection
 
     def __init_subclass__(cls) -> None:
@@ -43,7 +43,7 @@ class Twin:
                 setattr(cls, name, property(_refusal(noun, name)))
 
 
-def twin(noun: type[N], connection: Connection) -> N:
+def twin(noun: type[N], connection: ServerConnection) -> N:
     """Return the twin of a noun all of whose remote methods are declared."""
     made = cast("type[Twin]", type(f"Remote{noun.__name__}", (Twin, noun), {"__doc__": noun.__doc__}))
     return cast("N", made(connection))
@@ -53,7 +53,7 @@ def _request(operation: Operation) -> Callable[..., Any]:
     """Return the method that makes an operation's request."""
     signature, declared = inspect.signature(operation.function), operation.declaration
     parameters = {parameter.name: parameter for parameter in operation.parameters}
-    path = [parameter.name for parameter in operation.parameters if parameter.source is Source.PATH]
+    path = [parameter.name for parameter in operation.parameters if parameter.source is ArgumentPlace.PATH]
 
     async def ask(*args: Any, **more: Any) -> Any:
         bound = signature.bind(*args, **more)
@@ -83,7 +83,7 @@ def _request(operation: Operation) -> Callable[..., Any]:
 def _check_people(operation: Operation, values: dict[str, Any]) -> None:
     """Raise UsageError (LOCAL_ONLY) for an argument that only a process with the journal can give."""
     for parameter in operation.parameters:
-        if parameter.source is Source.TOKEN:
+        if parameter.source is ArgumentPlace.TOKEN:
             only_oneself(values[parameter.name])
         elif parameter.here is not None and values[parameter.name] != parameter.default:
             raise UsageError(parameter.here.why, code=parameter.here.code, remedy=parameter.here.remedy or _REMEDY)
@@ -100,13 +100,13 @@ def _sent(operation: Operation, values: dict[str, Any]) -> dict[str, Any]:
     """Return the query or the body of a request. Raise UsageError for values that are not JSON."""
     if operation.shape is None:
         return {}
-    whole = next((parameter for parameter in operation.parameters if parameter.source is Source.BODY), None)
+    whole = next((parameter for parameter in operation.parameters if parameter.source is ArgumentPlace.BODY), None)
     if whole is not None:
         _check_object(operation, whole, values[whole.name])
         return {"body": msgspec.Raw(encoded(values[whole.name], operation.declaration.invalid))}
     fields: dict[str, Any] = {}
     for parameter in operation.parameters:
-        if parameter.source is Source.FIELD:
+        if parameter.source is ArgumentPlace.FIELD:
             _check_object(operation, parameter, values[parameter.name])
             fields |= _fields(parameter, values[parameter.name])
     shape = operation.shape(**fields)

@@ -16,9 +16,9 @@ from remit.errors import JournalError
 from remit.journal.leases import LeaseTerms, Owner, keep_renewing, renew_all
 
 if TYPE_CHECKING:
-    from remit.engines.port import Execution, Work
-    from remit.jobs.end import Ended
-    from remit.journal.event import Claim, Lease
+    from remit.engines.port import StreamExecution, Work
+    from remit.jobs.end import PassEnd
+    from remit.journal.event import Lease, LeaseClaim
 
 _log: Final = logging.getLogger("remit.engine")
 _SPACING_S: Final = 0.005
@@ -49,10 +49,10 @@ class Holding:
         self._journal = work.journal
         self._terms = LeaseTerms(kind=work.kind, owner=self.owner, seconds=lease_s, state="running")
         self._changed = changed
-        self._passes: dict[str, tuple[Execution, asyncio.Task[None]]] = {}
+        self._passes: dict[str, tuple[StreamExecution, asyncio.Task[None]]] = {}
         self._held_until = 0
         """Every lease of these passes has to be renewed by then."""
-        self._ended: dict[str, list[asyncio.Future[Ended]]] = {}
+        self._ended: dict[str, list[asyncio.Future[PassEnd]]] = {}
         self._news = asyncio.Event()
         self._helpers: list[asyncio.Task[None]] = []
 
@@ -109,7 +109,7 @@ class Holding:
 
     # --- leases and passes
 
-    def terms(self, limit: int = 1, now: int | None = None) -> Claim:
+    def terms(self, limit: int = 1, now: int | None = None) -> LeaseClaim:
         """Return what a lease of this process says; `now` is the clock's time unless it is given."""
         return self._terms.claim(self._journal.clock.now() if now is None else now, limit=limit)
 
@@ -139,7 +139,7 @@ class Holding:
             await self._keep()
         return now
 
-    async def _run(self, one: Execution, before: asyncio.Task[None] | None) -> None:
+    async def _run(self, one: StreamExecution, before: asyncio.Task[None] | None) -> None:
         """Run a pass, once the one before it over the same stream has ended."""
         stream = one.lease.stream
         try:
@@ -173,21 +173,21 @@ class Holding:
         if stream in self._passes:
             await asyncio.wait([self._passes[stream][1]])
 
-    def ended(self, stream: str) -> asyncio.Future[Ended]:
+    def ended(self, stream: str) -> asyncio.Future[PassEnd]:
         """A future for the next time a pass over a stream ends; it raises `failure` if the engine fails first."""
-        future: asyncio.Future[Ended] = asyncio.get_running_loop().create_future()
+        future: asyncio.Future[PassEnd] = asyncio.get_running_loop().create_future()
         self._ended.setdefault(stream, []).append(future)
         future.add_done_callback(lambda future: self._forget(stream, future))
         return future
 
-    def _forget(self, stream: str, future: asyncio.Future[Ended]) -> None:
+    def _forget(self, stream: str, future: asyncio.Future[PassEnd]) -> None:
         waiting = self._ended.get(stream, [])
         if future in waiting:
             waiting.remove(future)
             if not waiting:
                 del self._ended[stream]
 
-    def _over(self, stream: str, ended: Ended) -> None:
+    def _over(self, stream: str, ended: PassEnd) -> None:
         _log.info("%s: %s%s", stream, ended.how, f": {ended.error.code}" if ended.error else "")
         for future in self._ended.pop(stream, ()):
             if not future.done():
@@ -260,7 +260,7 @@ class Holding:
         self._changed()
 
 
-def _end(one: Execution, task: asyncio.Task[None]) -> None:
+def _end(one: StreamExecution, task: asyncio.Task[None]) -> None:
     """End a pass whose stream another worker has."""
     one.lease.writer.supersede()
     task.cancel()

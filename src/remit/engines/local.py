@@ -26,8 +26,8 @@ from remit.settings.file import NO_FILE, SettingsFile
 if TYPE_CHECKING:
     from remit.engines.port import Work
     from remit.errors import JournalError
-    from remit.jobs.end import Ended
-    from remit.journal.event import Claim, Head, Lease
+    from remit.jobs.end import PassEnd
+    from remit.journal.event import Lease, LeaseClaim, StreamHead
 
 
 _log: Final = logging.getLogger("remit.engine")
@@ -73,7 +73,7 @@ class Claiming:
             self.look_for_late = len(leases) == limit
         return leases
 
-    async def waiting(self, limit: int, now: int) -> list[Head]:
+    async def waiting(self, limit: int, now: int) -> list[StreamHead]:
         """Return what `due` would lease at `now`; nothing is leased."""
         terms = self._holding.terms(limit, now)
         dead, others = self._of_others()
@@ -83,7 +83,7 @@ class Claiming:
         overdue = await self._journal.due(self._overdue(terms, others)) if others else []
         return heads + [head for head in overdue if head.route in others]
 
-    async def _left(self, terms: Claim) -> list[Lease]:
+    async def _left(self, terms: LeaseClaim) -> list[Lease]:
         """Lease what others kept for themselves: the dead, and those that did not take it for the time of a lease."""
         dead, others = self._of_others()
         leases = await self._journal.claim(replace(terms, routes=dead)) if dead and terms.limit else []
@@ -99,7 +99,7 @@ class Claiming:
         return dead, tuple(set(self.left) - set(dead))
 
     @staticmethod
-    def _overdue(terms: Claim, routes: tuple[str, ...]) -> Claim:
+    def _overdue(terms: LeaseClaim, routes: tuple[str, ...]) -> LeaseClaim:
         return replace(terms, routes=routes, now=terms.now - (terms.lease_until - terms.now))
 
     @property
@@ -107,7 +107,7 @@ class Claiming:
         """Return what this process takes, also where another one left it to this process alone."""
         return (*self._work.routes, *(kept_for(route, self._holding.owner) for route in self._work.routes))
 
-    async def _chosen(self, terms: Claim, only: AbstractSet[str]) -> list[Lease]:
+    async def _chosen(self, terms: LeaseClaim, only: AbstractSet[str]) -> list[Lease]:
         self._seen = {stream: wakes for stream, wakes in self._seen.items() if stream in only}
         leases: list[Lease] = []
         for stream, due in await self._dues(only):
@@ -129,7 +129,7 @@ class Claiming:
         heads = await asyncio.gather(*map(self._journal.head, sorted(only)))
         return [(head.stream, due) for head in heads if head is not None and (due := self._due(head)) is not None]
 
-    def _due(self, head: Head) -> int | None:
+    def _due(self, head: StreamHead) -> int | None:
         """Return when to take a chosen stream: whatever its route the first time, and when it was woken since."""
         if head.stream in self._new and self._holding.keeper:
             return None if head.closed else 0
@@ -279,10 +279,10 @@ class LocalEngine:
     def running(self) -> list[str]:
         return self.holding.running
 
-    def ended(self, stream: str) -> asyncio.Future[Ended]:
+    def ended(self, stream: str) -> asyncio.Future[PassEnd]:
         return self.holding.ended(stream)
 
-    def stopped(self) -> asyncio.Future[Ended]:
+    def stopped(self) -> asyncio.Future[PassEnd]:
         return self.holding.ended("")  # no stream has this name
 
     # --- claiming

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from remit.errors import AppendConflictError, ChainBrokenError
-from remit.jobs.end import Ended
+from remit.jobs.end import PassEnd
 from remit.journal.event import HeadPatch
 from remit.journal.leases import HeldLease
 
@@ -42,7 +42,7 @@ class FreeWork:
 
 
 class ShortPass:
-    """A pass over one stream that nothing wakes (remit.engines.port.Execution); it gives its lease up as it ends."""
+    """A pass over one stream that nothing wakes (remit.engines.port.StreamExecution); its lease ends with it."""
 
     def __init__(self, journal: Journal, lease: Lease, log: logging.Logger) -> None:
         self.lease = HeldLease(journal, lease.head)
@@ -50,20 +50,20 @@ class ShortPass:
         self.journal = journal
         self._log = log
 
-    async def go(self) -> Ended:
+    async def go(self) -> PassEnd:
         """Do the work. Raises AppendConflictError if the lease is lost, ChainBrokenError or JournalError."""
         raise NotImplementedError
 
-    async def run(self) -> Ended:
+    async def run(self) -> PassEnd:
         """Do the work; a stream that is damaged is left alone."""
         try:
             return await self.go()
         except AppendConflictError:
-            return Ended(how="lost")
+            return PassEnd(how="lost")
         except ChainBrokenError as error:
             self._log.error("%s is left alone: %s", self.head.stream, error)
             await self.lease.release(patch=HeadPatch(state="waiting", due_at=None))
-            return Ended(how="failed")
+            return PassEnd(how="failed")
 
     def news(self, wakes: int) -> None:
         """Nothing wakes it."""

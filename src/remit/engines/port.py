@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from remit.errors import JournalError
-    from remit.jobs.end import Ended
+    from remit.jobs.end import PassEnd
     from remit.journal.event import Lease
     from remit.journal.journal import Journal
     from remit.journal.leases import HeldLease
 
 
-class Execution(Protocol):
+class StreamExecution(Protocol):
     """The work of this process on a stream that it has leased, until it waits, ends or loses the lease."""
 
     @property
@@ -28,7 +28,7 @@ class Execution(Protocol):
         """Return what it holds the stream under."""
         ...
 
-    async def run(self) -> Ended:
+    async def run(self) -> PassEnd:
         """Go as far as possible. Raises JournalError if the journal fails."""
         ...
 
@@ -84,7 +84,7 @@ class Work(Protocol):
         """Have `changed` called when the late routes may have changed; returns what ends that."""
         ...
 
-    def take(self, lease: Lease, keeper: str) -> Execution:
+    def take(self, lease: Lease, keeper: str) -> StreamExecution:
         """A pass over a stream that was just leased, which is kept for this owner's process while it waits, if any."""
         ...
 
@@ -126,11 +126,11 @@ class Engine(Protocol):
         """There may be work."""
         ...
 
-    def ended(self, stream: str) -> asyncio.Future[Ended]:
+    def ended(self, stream: str) -> asyncio.Future[PassEnd]:
         """A future for the next time a pass of this process over a stream ends. Raises JournalError as `failure`."""
         ...
 
-    def stopped(self) -> asyncio.Future[Ended]:
+    def stopped(self) -> asyncio.Future[PassEnd]:
         """A future that ends only with the engine. Raises JournalError as `failure`."""
         ...
 

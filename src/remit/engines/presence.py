@@ -23,7 +23,7 @@ from remit.version import __version__
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from remit.journal.event import Head
+    from remit.journal.event import StreamHead
     from remit.journal.journal import Journal
 
 KIND: Final = "worker"
@@ -117,7 +117,7 @@ async def with_code(journal: Journal, recipe: str, version: str, but: str) -> st
     )
 
 
-async def _said(journal: Journal, head: Head) -> Present | None:
+async def _said(journal: Journal, head: StreamHead) -> Present | None:
     """Return what a process says of itself; None if it works no more, or has not said it yet."""
     owner = Owner.parse(head.lease_owner or "")
     if owner is None or head.state != _WORKING or owner.dead() or (head.lease_until or 0) < journal.clock.now():

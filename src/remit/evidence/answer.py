@@ -9,7 +9,7 @@ STATUSES: dict[Verdict, int] = {"valid": 0, "invalid": 1, "undecidable": 2}
 """The exit status of each verdict."""
 
 
-class Answer(NamedTuple):
+class CheckAnswer(NamedTuple):
     """The answer of a check."""
 
     verdict: Verdict

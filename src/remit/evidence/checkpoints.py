@@ -14,7 +14,7 @@ from hashlib import sha256
 from typing import Any, NamedTuple
 
 from remit.evidence.ed25519 import is_valid
-from remit.evidence.note import WITNESS, Checkpoint, Key, Note, decoded, notes_in
+from remit.evidence.note import WITNESS, Checkpoint, Note, NoteKey, decoded, notes_in
 from remit.evidence.proofs import is_leaf, is_prefix, leaf_of
 from remit.evidence.rejected import RejectedError
 from remit.evidence.strict_json import canonical, read_json
@@ -71,7 +71,7 @@ class Checkpoints:
         covered = {stream: (self._covered.get(stream, 0), events) for stream, events in streams.items()}
         return {stream: counts for stream, counts in sorted(covered.items()) if counts[0] < counts[1]}
 
-    def check(self, keys: Sequence[Key]) -> tuple[SignedLog, ...]:
+    def check(self, keys: Sequence[NoteKey]) -> tuple[SignedLog, ...]:
         """Check proofs, and signatures by these keys, after all events. Raise RejectedError."""
         stamps = {name for name in self._package.namelist() if name.startswith("stamps/")}
         logs = tuple(self._check(log, keys, stamps) for log in self._logs)
@@ -88,7 +88,7 @@ class Checkpoints:
             raise RejectedError("checkpoint_mismatch", f"no checkpoint names {min(stamps)}")
         return logs
 
-    def _check(self, log: dict[str, Any], keys: Sequence[Key], stamps: set[str]) -> SignedLog:
+    def _check(self, log: dict[str, Any], keys: Sequence[NoteKey], stamps: set[str]) -> SignedLog:
         rows, leaves = log["checkpoints"], log["leaves"]
         notes = [self._note(row) for row in rows]
         for number, row in enumerate(rows[1:], 1):
@@ -149,7 +149,7 @@ def _check_next(old: Checkpoint, new: Checkpoint, proof: list[str]) -> None:
         raise RejectedError("checkpoint_mismatch", reason)
 
 
-def _signing_times(notes: Sequence[Note], keys: Sequence[Key]) -> list[int]:
+def _signing_times(notes: Sequence[Note], keys: Sequence[NoteKey]) -> list[int]:
     """Return when these keys signed; 0 for keys of logs."""
     times = [note.signed_by(key, is_valid) for note in notes for key in keys]
     return [at for at in times if at is not None]

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any, NamedTuple
 
-from remit.evidence.ledger import Event
+from remit.evidence.ledger import LedgerEvent
 from remit.evidence.rejected import RejectedError
 from remit.evidence.rules import RuleModules
 from remit.evidence.strict_json import read_json
@@ -26,7 +26,7 @@ class NotDerivedError(Exception):
     """A decision cannot be taken again; the message says why."""
 
 
-class Derived(NamedTuple):
+class DerivedDecisions(NamedTuple):
     """Decisions that were taken again."""
 
     decisions: int
@@ -37,7 +37,7 @@ class Derived(NamedTuple):
 class _Asked(NamedTuple):
     """A recorded decision: the event that it stands in, the stream of the caller, the effect, and who called."""
 
-    event: Event
+    event: LedgerEvent
     stream: str
     effect: str
     session: str
@@ -58,7 +58,7 @@ class Decisions:
         self._sessions: dict[str, str] = {}
         """The session that made a call last, by the stream of the call; that asked a question, by the question."""
         self._running: dict[str, str] = {}
-        self._results: dict[str, list[tuple[Event, str]]] = {}
+        self._results: dict[str, list[tuple[LedgerEvent, str]]] = {}
         """The results of tools, by stream."""
         self._edited: set[str] = set()
         """Questions that people made of others: the gate decides on those arguments when the call is made."""
@@ -74,7 +74,7 @@ class Decisions:
         self._approvals = modules.load("remit.policy.approval")
         self._policies: dict[str, Any] = {}
 
-    def take(self, event: Event) -> None:
+    def take(self, event: LedgerEvent) -> None:
         """Take in an event."""
         kind, payload, stream = event.kind, event.payload, event.stream
         if kind == "tool_invocation_started":
@@ -97,7 +97,7 @@ class Decisions:
         elif kind == "confirmation_requested" or (own and kind in _DECIDED):
             self._note(event)
 
-    def _note(self, event: Event) -> None:
+    def _note(self, event: LedgerEvent) -> None:
         """Take in what may be a decision."""
         kind, payload, stream = event.kind, event.payload, event.stream
         caller, _, question = stream.partition("/confirmation/")
@@ -118,7 +118,7 @@ class Decisions:
                 return
         self._asked.append(_Asked(event, caller, effect, session))
 
-    def derive(self) -> Derived:
+    def derive(self) -> DerivedDecisions:
         """Take every decision again. Raise RejectedError for one that its rules and facts do not lead to."""
         missing: dict[str, int] = {}
         self._asked = [one for one in self._asked if not self._is_edited(one.event)]
@@ -127,9 +127,9 @@ class Decisions:
                 self._compare(question)
             except NotDerivedError as error:
                 missing[str(error)] = missing.get(str(error), 0) + 1
-        return Derived(len(self._asked) - sum(missing.values()), tuple(sorted(missing.items())))
+        return DerivedDecisions(len(self._asked) - sum(missing.values()), tuple(sorted(missing.items())))
 
-    def _is_edited(self, event: Event) -> bool:
+    def _is_edited(self, event: LedgerEvent) -> bool:
         return event.kind == "confirmation_requested" and event.payload["confirmation"] in self._edited
 
     def _compare(self, asked: _Asked) -> None:
@@ -220,7 +220,7 @@ class Decisions:
         facts = self._facts.Facts(input=input_value, seen=seen, taken=counted)
         return type(query)(**{**vars(query), "facts": facts})
 
-    def _result(self, asked: _Asked, tool: str, seq: int | None) -> Event | None:
+    def _result(self, asked: _Asked, tool: str, seq: int | None) -> LedgerEvent | None:
         """Return the last result of a tool, which the event may name by its number."""
         results = [event for event, name in self._results.get(asked.stream, []) if name == tool]
         before = [event for event in results if (event.seq == seq if seq else event.at <= asked.event.at)]

@@ -32,7 +32,7 @@ def _line(row: dict[str, Any]) -> bytes:
     return f"{{{','.join(members)}}}\n".encode()
 
 
-class Event(NamedTuple):
+class LedgerEvent(NamedTuple):
     """A recorded event."""
 
     stream: str
@@ -45,7 +45,7 @@ class Event(NamedTuple):
     """Microseconds since the Unix epoch."""
 
 
-class Ledger:
+class CallLedger:
     """Every call, what it was announced as, and how it ended; streams come one after the other."""
 
     KINDS = frozenset(("job_forked", _ASKS, *_BEGINS, *_FINISHES))
@@ -81,7 +81,7 @@ class Ledger:
         self.pending += [invocation for invocation, row in self._rows.items() if row["outcome"] == "unknown"]
         self._begin("")
 
-    def take(self, event: Event) -> None:
+    def take(self, event: LedgerEvent) -> None:
         """Take in an event of one of KINDS. Raise RejectedError if it contradicts those before."""
         if event.stream != self._stream:
             self.end()
@@ -108,7 +108,7 @@ class Ledger:
                 row["outcome"] = "unknown"
             self._tell(row, payload.get("effect", ""), payload.get("effect_by", ""))
 
-    def _fork(self, event: Event) -> None:
+    def _fork(self, event: LedgerEvent) -> None:
         payload = event.payload
         if payload.get("shared"):
             self._taken_until = event.seq + payload.get("changes", 0)
@@ -117,7 +117,7 @@ class Ledger:
         else:
             self._taken_until = event.seq + (payload.get("taken") or float("inf"))
 
-    def _announce(self, event: Event) -> None:
+    def _announce(self, event: LedgerEvent) -> None:
         payload = event.payload
         invocation = payload.get("invocation_id", "")
         if event.kind == "tool_invocation_started":
@@ -137,7 +137,7 @@ class Ledger:
         if effect and self._has_effects:
             row |= {"effect": effect, "effect_by": by}
 
-    def _check_key(self, event: Event) -> None:
+    def _check_key(self, event: LedgerEvent) -> None:
         """Check a key against stream, step, tool and arguments. Raise RejectedError."""
         call, earlier = event.payload, self._keys.setdefault(event.payload["step"], set())
         key = call.get("idempotency_key", "")

@@ -29,7 +29,7 @@ _BODY: Final = re.compile("([^\n]+)\n(0|[1-9][0-9]{0,18})\n([A-Za-z0-9+/]{43}=)\
 _LINE: Final = re.compile(r"— (\S+) ([A-Za-z0-9+/]+=*)\n")
 
 
-class Key(NamedTuple):
+class NoteKey(NamedTuple):
     """A public key, and whose it is."""
 
     name: str
@@ -46,7 +46,7 @@ class Key(NamedTuple):
         return f"{self.name}+{self.id.hex()}+{encoded(bytes([self.type]) + self.public)}"
 
     @classmethod
-    def parse(cls, text: str) -> Key:
+    def parse(cls, text: str) -> NoteKey:
         """A key that `str` wrote. Raises ValueError."""
         name, _, rest = text.strip().partition("+")
         ident, _, data = rest.partition("+")
@@ -88,13 +88,13 @@ class Note(NamedTuple):
         matches = [_LINE.fullmatch(f"{line}\n") for line in self.lines]
         return [f"{match[1]}+{decoded(match[2])[:_ID].hex()}" for match in matches if match is not None]
 
-    def signed_by(self, key: Key, check: Callable[[bytes, bytes, bytes], bool]) -> int | None:
+    def signed_by(self, key: NoteKey, check: Callable[[bytes, bytes, bytes], bool]) -> int | None:
         """Return when a key signed it, in seconds since the Unix epoch, 0 of a log's key; None: it did not."""
         return signed_by(self.checkpoint, self.lines, key, check)
 
 
 def signed_by(
-    checkpoint: Checkpoint, lines: Iterable[str], key: Key, check: Callable[[bytes, bytes, bytes], bool]
+    checkpoint: Checkpoint, lines: Iterable[str], key: NoteKey, check: Callable[[bytes, bytes, bytes], bool]
 ) -> int | None:
     """As Note.signed_by."""
     for line in lines:
@@ -113,7 +113,7 @@ def signed_by(
     return None
 
 
-def text_of(checkpoint: Checkpoint, key: Key, at: int = 0) -> bytes:
+def text_of(checkpoint: Checkpoint, key: NoteKey, at: int = 0) -> bytes:
     """Return what a key signs of a checkpoint; `at`: when a witness signs, in seconds since the Unix epoch."""
     return (f"cosignature/v1\ntime {at}\n" * (key.type == WITNESS) + checkpoint.body).encode()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import zipfile
 from typing import Any
 
-from remit.evidence.ledger import Event
+from remit.evidence.ledger import LedgerEvent
 from remit.evidence.rejected import RejectedError
 from remit.evidence.strict_json import digest, read_json
 
@@ -26,7 +26,7 @@ class References:
         self._arguments: list[tuple[str, str, str]] = []
         """Arguments beside their event: where, their digest, the digest of their canonical form."""
 
-    def take(self, event: Event) -> None:
+    def take(self, event: LedgerEvent) -> None:
         """Take in an event. Raise RejectedError if what follows from other facts in it does not."""
         text = event.text
         if "_blob" in text or "raw_pointer" in text or "\\u" in text:  # others keep nothing beside themselves

@@ -47,10 +47,10 @@ from typing import Any, NamedTuple
 
 from remit.evidence.checkpoints import Checkpoints, SignedLog
 from remit.evidence.container import FIRST, NEWER, read_manifest
-from remit.evidence.decisions import Decisions, Derived
+from remit.evidence.decisions import Decisions, DerivedDecisions
 from remit.evidence.interval import read_interval
-from remit.evidence.ledger import Event, Ledger
-from remit.evidence.note import Key
+from remit.evidence.ledger import CallLedger, LedgerEvent
+from remit.evidence.note import NoteKey
 from remit.evidence.rejected import RejectedError
 from remit.evidence.rules import SOURCES
 from remit.evidence.strict_json import read_json, read_text
@@ -71,7 +71,7 @@ STATUSES = {"rejected": 1, "undecidable": 3, "prefix": 2, "whole": 0}
 """The exit status of each answer, the worst one first."""
 
 
-class Verdict(NamedTuple):
+class PackageVerdict(NamedTuple):
     """The answer about a package."""
 
     state: str
@@ -88,7 +88,7 @@ class Verdict(NamedTuple):
     pending: tuple[str, ...] = ()
     """Calls that were announced and have no outcome: whether they happened is unknown."""
     hash: str = ""
-    decisions: Derived | None = None
+    decisions: DerivedDecisions | None = None
     """The decisions that were taken again; None: this was not asked for."""
     checkpoints: tuple[SignedLog, ...] = ()
     """The logs of recorders that cover it."""
@@ -103,7 +103,7 @@ class Verdict(NamedTuple):
         return {name: value for name, value in members.items() if value or name not in _OPTIONAL}
 
 
-def check(path: str, rules: Mapping[str, str] | None = None, keys: Sequence[Key] = ()) -> Verdict:
+def check(path: str, rules: Mapping[str, str] | None = None, keys: Sequence[NoteKey] = ()) -> PackageVerdict:
     """Check a package; whatever is in it gives a verdict. Raise OSError if the file cannot be read.
 
     With `rules`, the texts of the modules that decide, every decision is taken again, too. With `keys`, one of them
@@ -113,30 +113,32 @@ def check(path: str, rules: Mapping[str, str] | None = None, keys: Sequence[Key]
         with open(path, "rb") as file, zipfile.ZipFile(file) as package:  # noqa: PTH123 - a program of its own
             return _check(package, file.seek(0, 2), rules, keys)
     except RejectedError as error:
-        return Verdict("undecidable" if error.reason == NEWER else "rejected", str(error), error.reason)
+        return PackageVerdict("undecidable" if error.reason == NEWER else "rejected", str(error), error.reason)
     except (zipfile.BadZipFile, zipfile.LargeZipFile, zlib.error, NotImplementedError, EOFError) as error:
-        return Verdict("rejected", f"it is not a zip as Remit writes it: {error}", "container_invalid")
+        return PackageVerdict("rejected", f"it is not a zip as Remit writes it: {error}", "container_invalid")
     except OSError as error:
         if error.errno != errno.EINVAL:  # which a place before the beginning gives
             raise
-        return Verdict("rejected", "it names a place outside the file", "container_invalid")
+        return PackageVerdict("rejected", "it names a place outside the file", "container_invalid")
     except (LookupError, OverflowError, TypeError, ValueError, AttributeError, struct.error, RuntimeError) as error:
         reason = f"it does not have the form of a package: {type(error).__name__}: {error}"
-        return Verdict("rejected", reason, "form_invalid")
+        return PackageVerdict("rejected", reason, "form_invalid")
 
 
-def _check(package: zipfile.ZipFile, size: int, rules: Mapping[str, str] | None, keys: Sequence[Key]) -> Verdict:
+def _check(
+    package: zipfile.ZipFile, size: int, rules: Mapping[str, str] | None, keys: Sequence[NoteKey]
+) -> PackageVerdict:
     manifest = read_manifest(package, size)
     checkpoints = Checkpoints(package)
     proof = read_json(package.read("proof.json"), "proof.json")
     ledger = hashlib.sha256()
-    calls = Ledger(ledger.update, has_effects=manifest["format"] != FIRST)
+    calls = CallLedger(ledger.update, has_effects=manifest["format"] != FIRST)
     refs, erased, is_in_time = References(), False, False
     interval, ended = read_interval(manifest["scope"]), dict[str, bool]()
     decisions = Decisions(package, rules) if rules else None
     last: dict[str, tuple[int, bytes]] = {}
     for event in _events(package, last):
-        if event.kind in Ledger.KINDS:
+        if event.kind in CallLedger.KINDS:
             calls.take(event)
         elif event.kind == "subject_erased":
             erased = True
@@ -168,7 +170,7 @@ def _check(package: zipfile.ZipFile, size: int, rules: Mapping[str, str] | None,
     logs = checkpoints.check(keys)
     lengths = {**dict.fromkeys(gone, 1), **{stream: seq for stream, (seq, _) in last.items()}}
     uncovered = checkpoints.uncovered(lengths) if keys else {}
-    return Verdict(
+    return PackageVerdict(
         "undecidable" if uncovered else "whole" if is_whole else "prefix",
         _unsigned(uncovered) if uncovered else "",
         "checkpoint_partial" if uncovered else "",
@@ -198,7 +200,7 @@ def _unsigned(uncovered: Mapping[str, tuple[int, int]]) -> str:
     )
 
 
-def _events(package: zipfile.ZipFile, last: dict[str, tuple[int, bytes]]) -> Iterator[Event]:
+def _events(package: zipfile.ZipFile, last: dict[str, tuple[int, bytes]]) -> Iterator[LedgerEvent]:
     """Walk the events and their chains; `last` gets the number and chain value of the newest event of each stream."""
     for number, line in enumerate(_lines(package, "events.ndjson"), 1):
         stream, seq, kind, at, text, recorded = _row(line, number)
@@ -208,7 +210,7 @@ def _events(package: zipfile.ZipFile, last: dict[str, tuple[int, bytes]]) -> Ite
         if seq != before + 1 or value.hex() != recorded:
             raise RejectedError("chain_broken", f"{stream}: event {seq} ({kind}) does not follow the event before it")
         last[stream] = (seq, value)
-        yield Event(stream, seq, kind, read_text(text, f"{stream} event {seq}"), text, at)
+        yield LedgerEvent(stream, seq, kind, read_text(text, f"{stream} event {seq}"), text, at)
 
 
 def _row(line: bytes, number: int) -> tuple[str, int, str, int, str, str]:
@@ -286,7 +288,7 @@ def main(arguments: list[str]) -> int:
         sys.stderr.write((__doc__ or "") + "\n")
         return 64
     try:
-        keys = [Key.parse(arguments[place]) for place in places]
+        keys = [NoteKey.parse(arguments[place]) for place in places]
         verdicts = [check(path, SOURCES if "--decisions" in arguments else None, keys) for path in paths]
     except (ValueError, IndexError) as error:
         sys.stderr.write(f"--key: {error}\n")
@@ -301,7 +303,7 @@ def main(arguments: list[str]) -> int:
     return next((status for state, status in STATUSES.items() if state in states), 0)
 
 
-def describe(path: str, verdict: Verdict) -> str:
+def describe(path: str, verdict: PackageVerdict) -> str:
     """Say the verdict about a package in a sentence, fit for a terminal whatever the package says."""
     values = ", ".join(f"{counted(number, 'value')} {state}" for state, number in verdict.values)
     recorded = f"{counted(verdict.events, 'event')} in {counted(verdict.streams, 'stream')} of {verdict.scope}"
@@ -317,7 +319,7 @@ def describe(path: str, verdict: Verdict) -> str:
     return "".join(char if char.isprintable() else "?" for char in f"{verdict.state} {path}: {text}")
 
 
-def _describe_decisions(derived: Derived) -> str:
+def _describe_decisions(derived: DerivedDecisions) -> str:
     missing = "".join(f", {number} not derived: {reason}" for reason, number in derived.not_derived)
     return f"; {counted(derived.decisions, 'decision')} derived again{missing}"
 

@@ -51,7 +51,7 @@ class Bytes(NamedTuple):
     status: os.stat_result
 
 
-class Entry(NamedTuple):
+class WalkEntry(NamedTuple):
     """An entry that a walk met."""
 
     path: str
@@ -105,8 +105,8 @@ class ConfinedDirectory:
             raise ProviderError(f"{str(self.root)!r} cannot be opened as a folder: {exc.strerror}.", code=code) from exc
 
     def walk(
-        self, path: str = "", *, depth: int = MAX_DEPTH, enter: Callable[[Entry], bool]
-    ) -> Generator[Entry, None, None]:
+        self, path: str = "", *, depth: int = MAX_DEPTH, enter: Callable[[WalkEntry], bool]
+    ) -> Generator[WalkEntry, None, None]:
         """Everything below a folder, each folder's content by name, a folder before what it holds.
 
         A folder for which `enter` says no, or that lies deeper than `depth`, is met and not entered. Raises
@@ -233,7 +233,7 @@ def _too_large(path: str, cap: int) -> ProviderError:
     return ProviderError(f"{path!r} is larger than the limit of {cap:,} bytes.", code=Code.FILE_TOO_LARGE)
 
 
-def _walk(fd: int, above: str, depth: int, enter: Callable[[Entry], bool]) -> Iterator[Entry]:
+def _walk(fd: int, above: str, depth: int, enter: Callable[[WalkEntry], bool]) -> Iterator[WalkEntry]:
     for entry in _entries(fd, above):
         if entry.kind != "folder" or depth <= 0 or not enter(entry):
             yield entry
@@ -250,9 +250,9 @@ def _walk(fd: int, above: str, depth: int, enter: Callable[[Entry], bool]) -> It
             os.close(deeper)
 
 
-def _entries(fd: int, above: str) -> list[Entry]:
+def _entries(fd: int, above: str) -> list[WalkEntry]:
     prefix = above + "/" if above else ""
-    entries: list[Entry] = []
+    entries: list[WalkEntry] = []
     with os.scandir(fd) as items:
         for item in items:
             try:
@@ -261,6 +261,6 @@ def _entries(fd: int, above: str) -> list[Entry]:
                 continue  # gone since the folder was listed
             kind = kind_of(status.st_mode) if is_utf8(item.name) else "unnamed"
             name = os.fsencode(item.name).decode(errors="backslashreplace") if kind == "unnamed" else item.name
-            entries.append(Entry(prefix + name, kind, status.st_size, status.st_mtime_ns))
+            entries.append(WalkEntry(prefix + name, kind, status.st_size, status.st_mtime_ns))
     entries.sort()
     return entries

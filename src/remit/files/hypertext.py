@@ -37,7 +37,7 @@ _VALUELESS: Final = frozenset({"checkbox", "file", "hidden", "image", "password"
 _CELLS: Final = frozenset({"td", "th"})
 
 
-class Page(NamedTuple):
+class PageText(NamedTuple):
     """The page as a person reads it."""
 
     text: str
@@ -51,7 +51,7 @@ class TooDeepError(Exception):
     """The page's elements are nested deeper than pages are."""
 
 
-def page_text(source: str) -> Page:
+def page_text(source: str) -> PageText:
     """The text and the title of an HTML page; raises TooDeepError."""
     reader = _Reader()
     if source:  # without any, libxml2 finds no element
@@ -60,7 +60,7 @@ def page_text(source: str) -> Page:
         for at in range(0, len(data), _PIECE):
             parser.feed(data[at : at + _PIECE])
         parser.close()
-    return Page(_tidy("".join(reader.text)), _SPACES.sub(" ", "".join(reader.title)).strip(), reader.hidden)
+    return PageText(_tidy("".join(reader.text)), _SPACES.sub(" ", "".join(reader.title)).strip(), reader.hidden)
 
 
 def _tidy(text: str) -> str:

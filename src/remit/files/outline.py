@@ -35,7 +35,7 @@ _LEADS: Final = ("@", "#", "//", "/*", "*")
 """The beginnings of decorators and comments: right above a definition they belong to it."""
 
 
-class Mark(NamedTuple):
+class PartMark(NamedTuple):
     """A place where a new part of the text begins."""
 
     at: int
@@ -44,15 +44,15 @@ class Mark(NamedTuple):
     name: str
 
 
-def outline(path: str, text: str) -> list[Mark]:
+def outline(path: str, text: str) -> list[PartMark]:
     """The parts of a file's text in order: headings if its name says it is prose, else definitions."""
     return list(_headings(text)) if is_prose(path) else _definitions(text)
 
 
-def scopes(path: str, marks: list[Mark]) -> list[str]:
+def scopes(path: str, marks: list[PartMark]) -> list[str]:
     """For every mark the names that lead to it, its own last: `Task.cancel`, or `Install > On Linux`."""
     joint = " > " if is_prose(path) else "."
-    stack: list[Mark] = []
+    stack: list[PartMark] = []
     names: list[str] = []
     for mark in marks:
         while stack and stack[-1].depth >= mark.depth:
@@ -74,25 +74,25 @@ def title_of(path: str, text: str) -> str:
     return title if 0 < len(title) <= _TITLE_LONGEST else path.rpartition("/")[2]
 
 
-def _headings(text: str) -> Iterator[Mark]:
+def _headings(text: str) -> Iterator[PartMark]:
     taken = 0
     for heading in _HEADING.finditer("\n" + text):  # so a match starts where its line does in `text`
         at = heading.start()
         if heading["atx"]:
-            yield Mark(at, len(heading["hashes"]), heading["atx"].strip("# \t\r"))
+            yield PartMark(at, len(heading["hashes"]), heading["atx"].strip("# \t\r"))
             taken = heading.end()
             continue
         above = text.rfind("\n", 0, max(0, at - 1)) + 1
         if above >= taken and at > 0 and (title := _UNDERLINED.fullmatch(text, above, at - 1)):
-            yield Mark(above, 1 + _UNDERLINES.index(heading["sign"]), title[0].strip())
+            yield PartMark(above, 1 + _UNDERLINES.index(heading["sign"]), title[0].strip())
             taken = heading.end()
 
 
-def _definitions(text: str) -> list[Mark]:
-    marks: list[Mark] = []
+def _definitions(text: str) -> list[PartMark]:
+    marks: list[PartMark] = []
     for match in _DEFINITION.finditer("\n" + text):  # so a match starts where its line does in `text`
         at = _with_lead(text, match.start(), marks[-1].at if marks else -1)
-        marks.append(Mark(at, len(match["indent"].expandtabs(4)), match["name"]))
+        marks.append(PartMark(at, len(match["indent"].expandtabs(4)), match["name"]))
     return marks
 
 

@@ -8,7 +8,7 @@ from itertools import islice
 import msgspec
 
 
-class Job(msgspec.Struct, frozen=True, kw_only=True, tag="document"):
+class ParseJob(msgspec.Struct, frozen=True, kw_only=True, tag="document"):
     """A document to parse."""
 
     format: str
@@ -39,7 +39,7 @@ class Refused(msgspec.Struct, frozen=True, tag="refused"):
     why: str
 
 
-def joined(pages_read: Iterable[str], job: Job, *, title: str, page_count: int) -> Parsed:
+def joined(pages_read: Iterable[str], job: ParseJob, *, title: str, page_count: int) -> Parsed:
     """The texts of pages as one, within the limits of a job: what is beyond them is not read."""
     texts: list[str] = []
     starts, position = [], 0

@@ -9,7 +9,7 @@ import re
 from typing import Any, Final
 
 from remit.codes import Code
-from remit.files.parse_job import Job, Parsed, Refused, joined
+from remit.files.parse_job import Parsed, ParseJob, Refused, joined
 
 _LOCKED: Final = frozenset({4, 5})
 """PDFium's codes for a password that is missing or an encryption that it does not know."""
@@ -22,7 +22,7 @@ _NEAR: Final = 4_096
 """Bytes of an object before the word that says what it is."""
 
 
-def read_pdf(job: Job) -> Parsed | Refused:
+def read_pdf(job: ParseJob) -> Parsed | Refused:
     """Return the text of a PDF's first pages."""
     try:
         import pypdfium2  # noqa: PLC0415 - an extra, loaded in workers alone

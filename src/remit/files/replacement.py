@@ -23,8 +23,8 @@ from typing import Final
 from remit.canonical import sha256
 from remit.codes import Code
 from remit.errors import ProviderError
-from remit.files.directory import ConfinedDirectory, Entry, parts_of, require_file
-from remit.threads import Stop, wait_for_lock
+from remit.files.directory import ConfinedDirectory, WalkEntry, parts_of, require_file
+from remit.threads import StopEvent, wait_for_lock
 
 _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _MODE: Final = 0o666
@@ -33,7 +33,7 @@ _KEPT_BITS: Final = 0o777
 """Permission bits that a new content inherits; set-user-id was granted to the old content only."""
 
 
-def lock_folder(fd: int, stop: Stop) -> None:
+def lock_folder(fd: int, stop: StopEvent) -> None:
     """Lock a folder until its descriptor is closed."""
     with suppress(OSError):  # some network file systems have no locks; replacing is atomic there too
         wait_for_lock(fd, stop)
@@ -191,7 +191,7 @@ class Roots:
             raise ProviderError(f"{path!r} belongs to Remit itself.", code=Code.PATH_NOT_ALLOWED)
         return root, below, prefix
 
-    def shown(self, root: ConfinedDirectory) -> Callable[[Entry], bool]:
+    def shown(self, root: ConfinedDirectory) -> Callable[[WalkEntry], bool]:
         """Return whether what a walk through a root meets is listed and searched."""
         private, place = self._private.below(root.root), root.root
         return lambda entry: not is_ours(entry.name) and f"{place}/{entry.path}" not in private

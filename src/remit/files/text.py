@@ -138,7 +138,7 @@ _PROSE: Final = _HYPERTEXT | {".adoc", ".markdown", ".md", ".mdx", ".org", ".rst
 _DOCUMENTS: Final = frozenset({".docx", ".epub", ".ipynb", ".pdf", ".pptx", ".xlsx"})
 
 
-class Readable(NamedTuple):
+class ReadableText(NamedTuple):
     """The text that a person reads in a file; character positions in citations count in `text`."""
 
     text: str
@@ -152,7 +152,7 @@ class Readable(NamedTuple):
     """Whether it took long to find, so that it is worth keeping."""
 
 
-Reader = Callable[[str, bytes], Readable | None]
+Reader = Callable[[str, bytes], ReadableText | None]
 """The text that a person reads in a file of this name, as `readable`."""
 
 
@@ -175,7 +175,7 @@ def decode(data: bytes, binary: re.Pattern[bytes] = _CONTROL) -> str | None:
     return _decoded(data, _encoding(declared[1].decode())) if declared else None
 
 
-def readable(name: str, data: bytes) -> Readable | None:
+def readable(name: str, data: bytes) -> ReadableText | None:
     """Return what a person reads in a file of this name: the text of an HTML page, anything else as it is.
 
     None for what is not text, and for a page that nests its elements deeper than pages do.
@@ -184,7 +184,7 @@ def readable(name: str, data: bytes) -> Readable | None:
     text = decode(data, _NUL if is_page else _CONTROL)
     if text is None:
         return None
-    return _page(text) if is_page else Readable(text, "")
+    return _page(text) if is_page else ReadableText(text, "")
 
 
 def is_utf8(text: str) -> bool:
@@ -207,14 +207,14 @@ def is_prose(path: str) -> bool:
     return suffix_of(path) in _PROSE | _DOCUMENTS
 
 
-def _page(text: str) -> Readable | None:
+def _page(text: str) -> ReadableText | None:
     from remit.files.hypertext import TooDeepError, page_text  # noqa: PLC0415 - libxml2 takes 20 ms to load
 
     try:
         page = page_text(text)
     except TooDeepError:
         return None
-    return Readable(page.text, page.title, hidden=page.hidden)
+    return ReadableText(page.text, page.title, hidden=page.hidden)
 
 
 def _decoded(data: bytes, encoding: str) -> str | None:

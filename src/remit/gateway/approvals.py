@@ -25,7 +25,7 @@ from remit.errors import (
     PolicyError,
     UsageError,
 )
-from remit.journal.event import Head, HeadPatch, HeadQuery
+from remit.journal.event import HeadPatch, HeadQuery, StreamHead
 from remit.journal.kinds import ApprovalRemembered, ApprovalRevoked, CommandStarted, ToolInvocationStarted, decode
 from remit.journal.kinds.people import Extension
 from remit.journal.scan import every_head
@@ -108,7 +108,7 @@ class RememberedApprovals:
                 if question.state == "approved":
                     await self._confirmations.release(question, f"remembered:{identifier} was revoked", by)
 
-    async def _load(self, head: Head) -> Remembered | None:
+    async def _load(self, head: StreamHead) -> Remembered | None:
         """The approval; None for one that is not proven, or that this Remit cannot understand: it approves nothing."""
         stream = head.stream
         events = await self._journal.read(stream)

@@ -11,7 +11,7 @@ from remit.journal.event import Event
 from remit.journal.kinds import CommandCommitted, CommandStarted, JobForked, decode
 
 
-class Reserved(Protocol):
+class Reservation(Protocol):
     """The part reserved for an answer."""
 
     @property
@@ -58,7 +58,7 @@ class Spent(msgspec.Struct, array_like=True):
         self.calls -= 1
         self.unpriced -= not cost
 
-    def settle(self, reserved: Reserved, committed: CommandCommitted) -> None:
+    def settle(self, reserved: Reservation, committed: CommandCommitted) -> None:
         """Put what the call took in the place of what was reserved for it."""
         if not committed.uncertain:
             self.tokens += committed.token_count - reserved.reserved_tokens

@@ -13,19 +13,19 @@ from remit.codes import Code
 from remit.errors import NotCanonicalError
 from remit.gateway.conversation import Conversation, Provenance
 from remit.gateway.outcome import Outcome, refused
-from remit.gateway.turns import Line
+from remit.gateway.turns import TurnLine
 from remit.journal.kinds import UNSET
 from remit.large import decode
-from remit.tools.budget import Budget
+from remit.tools.budget import ToolBudget
 from remit.tools.provider import JobFacts
 
 if TYPE_CHECKING:
     from remit.gateway.confirmation import Confirmation
     from remit.gateway.confirmations import Confirmations
-    from remit.gateway.model_request import Asking, ModelRequest
+    from remit.gateway.model_request import ModelAttempt, ModelRequest
     from remit.gateway.schema_gate import Misfit
     from remit.gateway.secrets import TakenSecrets
-    from remit.gateway.takings import Part
+    from remit.gateway.takings import LimitPart
     from remit.journal.journal import Journal
     from remit.journal.kinds import UntrustedArgument
     from remit.journal.kinds.calls import DecisionFacts
@@ -47,7 +47,7 @@ def no_progress(done: float | None, total: float | None, message: str) -> None:
     """Drop a progress report without a listener."""
 
 
-class Earlier(msgspec.Struct, frozen=True, kw_only=True):
+class EarlierAttempt(msgspec.Struct, frozen=True, kw_only=True):
     """What is recorded of an attempt that is made again."""
 
     tool_version: str
@@ -58,7 +58,7 @@ class Earlier(msgspec.Struct, frozen=True, kw_only=True):
     """Arguments as sent."""
 
 
-class Request(msgspec.Struct, frozen=True, kw_only=True):
+class GateRequest(msgspec.Struct, frozen=True, kw_only=True):
     """What a caller asks for."""
 
     tool: str
@@ -77,7 +77,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     attempt: int = 1
     repeats: str = ""
     """The provider an earlier attempt went to that may have happened: no other may repeat it, nor may it be refused."""
-    line: Line | None = None
+    line: TurnLine | None = None
     """Where the caller stands in line if a limit refuses the call for now; None: it does not come again by itself."""
     undoable: bool = False
     """True if the caller can undo what the call did."""
@@ -91,7 +91,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     """True if the result leaves the process before anything else is made durable."""
     overlays: tuple[Overlay, ...] = ()
     """Rules added to the policy for this call; it can only make it stricter."""
-    budget: Budget | None = None
+    budget: ToolBudget | None = None
     """The budget of the call, if less than the tool's own budget."""
     conversation: Conversation | None = None
     """The knowledge of the model that wants the call; None: no model wants it, but a program or a person."""
@@ -115,7 +115,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     """Layers by which these make the sandbox stricter."""
     barred: Outcome | None = None
     """The refusal of the caller itself, such as an agent's limits; policy is asked first, and nothing comes after."""
-    earlier: Earlier | None = None
+    earlier: EarlierAttempt | None = None
     """The attempt before this one, if it is repeated as it was recorded, in the form that today's tool takes."""
 
 
@@ -167,13 +167,13 @@ class Call:
         "writer",
     )
 
-    request: Request
+    request: GateRequest
     journal: Journal
     writer: StreamWriter  # of the caller's stream
     progress: Progress
     peer: Peer | None
     policy: Policy  # what holds for this call, set as it comes in
-    asking: Asking | None  # what a model is asked, if this is a model call
+    asking: ModelAttempt | None  # what a model is asked, if this is a model call
     stage: str  # the stage the call came to last, set by each
     asked_hash: str  # digest of the arguments that were asked for; empty where they have no canonical form
     args: dict[str, Any]  # what will be sent; also set by resolve and load_confirmation
@@ -185,7 +185,7 @@ class Call:
     query: Query  # authorize
     facts: DecisionFacts | msgspec.UnsetType  # authorize: the facts beside the call that rules asked for
     decided_at: int  # authorize: when policy decided, if that may count; else 0
-    parts: tuple[Part, ...]  # authorize: what it takes of limits that rules set
+    parts: tuple[LimitPart, ...]  # authorize: what it takes of limits that rules set
     again: Proceed  # authorize: policy decides on a call, and the stages after it follow, again
     turned: bool  # take_turn: it has its turn in every limit of the settings
     secrets: TakenSecrets | None  # take_secrets: those that the tool declares
@@ -207,7 +207,7 @@ class Call:
     result: object  # invoke: what the provider gave, not yet checked
 
     def __init__(
-        self, request: Request, journal: Journal, writer: StreamWriter, progress: Progress, peer: Peer | None = None
+        self, request: GateRequest, journal: Journal, writer: StreamWriter, progress: Progress, peer: Peer | None = None
     ) -> None:
         self.request = request
         self.journal = journal

@@ -9,7 +9,7 @@ import msgspec
 
 from remit.canonical import digest
 from remit.clock import SKEW
-from remit.journal.event import Event, Head
+from remit.journal.event import Event, StreamHead
 from remit.journal.kinds import ConfirmationDecided, ConfirmationRequested, ConfirmationUsed, UntrustedArgument, decode
 from remit.redact import preview_of
 
@@ -29,7 +29,7 @@ class Confirmation(msgspec.Struct, frozen=True, kw_only=True):
     args: Any
     """The exact arguments of the call that is asked about; for a plain question, its details."""
     decisions: tuple[ConfirmationDecided, ...]
-    head: Head
+    head: StreamHead
     untrusted: tuple[UntrustedArgument, ...] = ()
     """The arguments from untrusted text."""
     decided_at: int = 0
@@ -78,7 +78,7 @@ class Confirmation(msgspec.Struct, frozen=True, kw_only=True):
         return self.request.expires_at is not None and now >= self.request.expires_at
 
 
-class Recalled(NamedTuple):
+class RecalledCall(NamedTuple):
     """The state that a call finds again after it waited for a person."""
 
     newest: Confirmation

@@ -37,12 +37,21 @@ from remit.errors import (
     StateError,
     UsageError,
 )
-from remit.gateway.confirmation import KIND, Confirmation, Recalled, folded, rebinding, state_of, stream_of, title_of
+from remit.gateway.confirmation import (
+    KIND,
+    Confirmation,
+    RecalledCall,
+    folded,
+    rebinding,
+    state_of,
+    stream_of,
+    title_of,
+)
 from remit.gateway.conversation import packed_untrusted, read_untrusted, values_of
 from remit.gateway.proof import ProofMode, Proofs
 from remit.ids import new_id
 from remit.journal.blobs import pack
-from remit.journal.event import Blob, Head, HeadPatch, HeadQuery
+from remit.journal.event import Blob, HeadPatch, HeadQuery, StreamHead
 from remit.journal.kinds import ConfirmationDecided, ConfirmationPutOff, ConfirmationRequested, ConfirmationUsed, decode
 from remit.journal.kinds.people import Via
 from remit.journal.scan import every_head
@@ -57,7 +66,7 @@ if TYPE_CHECKING:
     from remit.journal.writer import Draft
 
 
-class Checked(msgspec.Struct, frozen=True):
+class CheckedAnswers(msgspec.Struct, frozen=True):
     """What checking the answers to a question found."""
 
     signed: int = 0
@@ -67,7 +76,7 @@ class Checked(msgspec.Struct, frozen=True):
     problems: tuple[tuple[Code, str], ...] = ()
 
 
-async def check(journal: Journal, proofs: Proofs, head: Head) -> Checked:
+async def check(journal: Journal, proofs: Proofs, head: StreamHead) -> CheckedAnswers:
     """Check the answers to the question in a stream, whose chain holds.
 
     A signature has to be one of the person it names, at the time of the answer (SIGNATURE_INVALID). The digest has to
@@ -76,7 +85,7 @@ async def check(journal: Journal, proofs: Proofs, head: Head) -> Checked:
     """
     request, decisions, approvals, used = _read(await journal.read(head.stream))
     if request is None:
-        return Checked()
+        return CheckedAnswers()
     problems: list[tuple[Code, str]] = []
     if not await _bound(journal, head, request):
         reason = f"{head.stream}: the recorded call is not the call that was approved"
@@ -100,7 +109,7 @@ async def check(journal: Journal, proofs: Proofs, head: Head) -> Checked:
         if decision.via and decision.via.body and (reason := await _unfit(journal, decision, decision.via)):
             problems.append((Code.APPROVAL_UNPROVEN, f"{head.stream}: the answer in the name {decision.by!r} {reason}"))
     known = len(signed) if proofs.signers else 0
-    return Checked(known - len(wrong), len(signed) - known, tuple(problems))
+    return CheckedAnswers(known - len(wrong), len(signed) - known, tuple(problems))
 
 
 def _read(
@@ -134,7 +143,7 @@ async def _unfit(journal: Journal, said: ConfirmationDecided, via: Via) -> str:
     return "" if fits else f"came by {via.channel}, and what was sent there does not fit it"
 
 
-async def _bound(journal: Journal, head: Head, request: ConfirmationRequested) -> bool:
+async def _bound(journal: Journal, head: StreamHead, request: ConfirmationRequested) -> bool:
     """Return whether the recorded call is the one that its digest stands for; also if its arguments were erased."""
     if not request.tool_name:
         return True  # a recipe asked, and no call hangs on the answer
@@ -242,7 +251,7 @@ class Confirmations:
             found = following
         return found
 
-    async def recall(self, caller: str, confirmation: str) -> Recalled | None:
+    async def recall(self, caller: str, confirmation: str) -> RecalledCall | None:
         """The outcome of a confirmation of a caller, and which call it was asked for."""
         first = await self.load(stream_of(caller, confirmation))
         while first is not None and first.request.edited_from:
@@ -250,7 +259,7 @@ class Confirmations:
         newest = await self.newest(caller, confirmation)
         if first is None or newest is None or not first.request.tool_name:
             return None  # there is none, or it is a question that a recipe asked, which approves no call
-        return Recalled(newest, first.request.tool_name, digest(first.args))
+        return RecalledCall(newest, first.request.tool_name, digest(first.args))
 
     async def find(self, reference: str) -> Confirmation:
         """Find one by its identifier, or a beginning or ending that fits only one open one. Raises NotFoundError."""
@@ -286,7 +295,7 @@ class Confirmations:
             if confirmation is not None and not confirmation.lapsed(self._journal.clock.now()):
                 yield confirmation
 
-    async def _open(self, prefix: str = "") -> list[Head]:
+    async def _open(self, prefix: str = "") -> list[StreamHead]:
         """The heads of all questions that are not answered, below a prefix."""
         query = HeadQuery(kind=KIND, states=("pending",), prefix=prefix)
         return [head async for head in every_head(self._journal, query)]
@@ -435,7 +444,7 @@ class Confirmations:
         used = ConfirmationUsed(confirmation=found.id, invocation_id=invocation_id)
         return writer.draft(used, patch=HeadPatch(state="used", closed=True, due_at=None))
 
-    async def check(self, head: Head) -> Checked:
+    async def check(self, head: StreamHead) -> CheckedAnswers:
         """Return whether the answers to a question prove what they have to; its chain holds."""
         return await check(self._journal, self.proofs, head)
 
@@ -527,7 +536,7 @@ class Confirmations:
         closed = state != "approved"
         return writer.draft(decision, patch=HeadPatch(state=state, closed=closed, due_at=None))
 
-    async def _fold(self, head: Head) -> Confirmation | None:
+    async def _fold(self, head: StreamHead) -> Confirmation | None:
         """The confirmation as it is at this head, so that writing to it after a later change is refused."""
         events = [event for event in await self._journal.read(head.stream) if event.seq <= head.seq]
         self._journal.prove(head, events)
@@ -558,6 +567,6 @@ def _came(found: Confirmation, decision: ConfirmationDecided) -> bool:
     return bool(body) and any(one.via and one.via.body == body for one in found.decisions)
 
 
-def _age(head: Head) -> tuple[int, str]:
+def _age(head: StreamHead) -> tuple[int, str]:
     """Return when a question was asked, with its identifier, which tells those of one moment apart."""
     return head.created_at, head.stream.rpartition("/")[2]

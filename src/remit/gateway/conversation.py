@@ -53,7 +53,7 @@ def family_of(provider: str, tool: str) -> str:
     return f"{provider} {tool.rpartition('.')[0]}"
 
 
-class Output(NamedTuple):
+class ToolOutput(NamedTuple):
     """Where a tool's result comes from."""
 
     step: str
@@ -69,7 +69,7 @@ class Provenance:
     def __init__(self) -> None:
         self.task_trusted = True
         """Whether the task is a person's, rather than one that a model with untrusted text in mind has written."""
-        self.outputs: dict[str, Output | None] = {}
+        self.outputs: dict[str, ToolOutput | None] = {}
         """By the identifier of a model's call; None: it was refused, and the words are our own."""
         self.derived: set[str] = set()
         """Steps of calls into which values went that no trusted text holds."""
@@ -83,7 +83,7 @@ class Provenance:
     def started(self, event: ToolInvocationStarted) -> None:
         """Take the announcement of a call."""
         if event.call_id:
-            self.outputs[event.call_id] = Output(event.step, event.tool_name, event.output_trusted)
+            self.outputs[event.call_id] = ToolOutput(event.step, event.tool_name, event.output_trusted)
             reads = event.side_effect == "read" and event.provider_id
             if reads and not event.output_trusted and not event.untrusted_input:
                 self._running[event.invocation_id] = event.call_id, family_of(event.provider_id, event.tool_name)

@@ -50,6 +50,7 @@ class ModelBudget(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     cents: _Most | None = None
     """US cents."""
     tokens: _Most | None = None
+    """Tokens, in and out."""
     each: Annotated[
         str, msgspec.Meta(pattern="^(principal|recipe|label:.+)?$", description="principal, recipe or label:NAME")
     ] = ""
@@ -57,7 +58,9 @@ class ModelBudget(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     models: Texts = ("*",)
     """Names or globs."""
     principals: Texts = ("*",)
+    """Names or globs of those who ask."""
     recipes: Texts = ("*",)
+    """Names or globs."""
     labels: dict[str, str] = {}
     """Labels that the job must have."""
     alert: tuple[_Level, ...] = (80, 100)

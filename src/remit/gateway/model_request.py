@@ -18,13 +18,13 @@ from remit.errors import ProviderError
 from remit.gateway.budget import Budget, Spent
 from remit.gateway.model_budgets import Account, Alarm, Alarms, ModelBudget, Questioner, account_of
 from remit.gateway.sums import ModelSums
-from remit.gateway.turns import Line
+from remit.gateway.turns import TurnLine
 from remit.models.faults import ModelFault
 from remit.models.message import Message
 from remit.models.port import Model
-from remit.models.prompt import Output, Sampling, ToolSpec
-from remit.models.reply import Reply, Usage, Watch
-from remit.models.thread import Known, Thread
+from remit.models.prompt import OutputForm, Sampling, ToolSpec
+from remit.models.reply import ModelReply, TokenUsage, Watch
+from remit.models.thread import KnownPrompts, Thread
 from remit.policy.decision import CallerKind
 from remit.policy.overlay import Overlay
 from remit.tools.meta import Level, Risk, ToolMeta
@@ -67,7 +67,7 @@ class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Tools that are not the catalog's: the caller answers them itself."""
     choice: str = "auto"
     sampling: Sampling = Sampling()
-    output: Output | None = None
+    output: OutputForm | None = None
     caller: CallerKind = "session"
     recipe: str = ""
     overlays: tuple[Overlay, ...] = ()
@@ -76,7 +76,7 @@ class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
     lost: int = 0
     """Attempts before this one that do not count: those of other models, and those that ended with their worker."""
     confirmation: str | None = None
-    known: Known = msgspec.field(default_factory=lambda: Known(set(), set()))
+    known: KnownPrompts = msgspec.field(default_factory=lambda: KnownPrompts(set(), set()))
     spent: Spent = msgspec.field(default_factory=Spent)
     budget: Budget = Budget()
     skills: dict[str, str] = {}
@@ -87,7 +87,7 @@ class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Whether a person is asked if policy wants that; else the question is refused."""
     job: JobFacts | None = None
     """The job that asks."""
-    line: Line | None = None
+    line: TurnLine | None = None
     """Where it stands in line if a limit refuses the question for now."""
     via: Model | None = None
     """The model itself, if the caller passes on a request as it came; the caller alone asks again."""
@@ -98,7 +98,7 @@ class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
         return self.attempt - self.lost
 
 
-class Asking:
+class ModelAttempt:
     """One attempt to ask; each field is set by the stage named beside it."""
 
     __slots__ = (
@@ -120,11 +120,11 @@ class Asking:
     model: Model  # resolve_model
     sending: Sending  # resolve_model
     prompt_hash: str  # resolve_model
-    claim: Claim  # reserve
+    claim: BudgetClaim  # reserve
     reserved_tokens: int  # reserve
     reserved_cost: float  # reserve
     started: CommandStarted  # announce_model
-    reply: Reply | None  # invoke
+    reply: ModelReply | None  # invoke
     fault: ModelFault | None  # invoke
 
     def __init__(self, request: ModelRequest, watch: Watch) -> None:
@@ -152,7 +152,7 @@ class Asking:
 class ModelProvider:
     """The provider of a model call (`remit.tools.provider.ToolProvider`): sends what is prepared, once."""
 
-    def __init__(self, asking: Asking, provider_id: str) -> None:
+    def __init__(self, asking: ModelAttempt, provider_id: str) -> None:
         self.provider_id = provider_id
         self._asking = asking
 
@@ -174,7 +174,7 @@ class ModelProvider:
         """The model stays open for the next call."""
 
 
-def model_tool(asking: Asking, name: ModelName) -> Tool:
+def model_tool(asking: ModelAttempt, name: ModelName) -> Tool:
     """A model in the form in which policy and people know what can be called: `model.<provider>`, level L2."""
     provider = name.provider.replace("-", "_")
     full = f"{MODEL}.{provider}"
@@ -202,9 +202,9 @@ def model_tool(asking: Asking, name: ModelName) -> Tool:
     )
 
 
-def most_of(sending: Sending, sampling: Sampling) -> Usage:
+def most_of(sending: Sending, sampling: Sampling) -> TokenUsage:
     """Return the most that an answer to a prepared request may take."""
-    return Usage(input=len(sending.body) // _BYTES_PER_TOKEN + 1, output=sampling.max_output_tokens or OUTPUT)
+    return TokenUsage(input=len(sending.body) // _BYTES_PER_TOKEN + 1, output=sampling.max_output_tokens or OUTPUT)
 
 
 def _shown(message: Message) -> dict[str, Any]:
@@ -225,7 +225,7 @@ class DayLimits(msgspec.Struct, frozen=True, kw_only=True):
     """US dollars."""
 
 
-class Claim(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+class BudgetClaim(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """What a call may take at most."""
 
     principal: str
@@ -249,8 +249,8 @@ class Allowance:
         self.alarms = Alarms(journal)
         self.sums = ModelSums(journal)
         self._clock = journal.clock
-        self._claims: list[Claim] = []
-        self._announced: dict[str, tuple[Claim, float]] = {}
+        self._claims: list[BudgetClaim] = []
+        self._announced: dict[str, tuple[BudgetClaim, float]] = {}
         """Calls that the journal holds and the sums may not, by their identifier, and since when."""
 
     def accounts(self, request: ModelRequest, model: str) -> tuple[Account, ...]:
@@ -276,12 +276,12 @@ class Allowance:
         ]
         return [(account, self.sums.of_budget(account.key, account.days)) for account in accounts]
 
-    def alarms_of(self, claim: Claim) -> list[Alarm]:
+    def alarms_of(self, claim: BudgetClaim) -> list[Alarm]:
         """Return the levels of budgets that are reached with a claim, and with all that is claimed beside it."""
         sums = ((account, self._claimed(account, claim)) for account in claim.accounts)
         return [alarm for account, spent in sums if (alarm := self.alarms.due(account, spent)) is not None]
 
-    async def claim(self, claim: Claim) -> str:
+    async def claim(self, claim: BudgetClaim) -> str:
         """Count a call that is about to be announced; why it may not be made, if that would be too much now.
 
         The claim counts until `release`, or until the sums hold the call that was `announced` for it.
@@ -307,18 +307,18 @@ class Allowance:
         self._claims.append(claim)
         return ""
 
-    def announced(self, claim: Claim, invocation: str) -> None:
+    def announced(self, claim: BudgetClaim, invocation: str) -> None:
         """The journal holds the call."""
         if claim in self._claims:
             self._claims.remove(claim)
             self._announced[invocation] = (claim, self._clock.monotonic())
 
-    def release(self, claim: Claim) -> None:
+    def release(self, claim: BudgetClaim) -> None:
         """The call has ended, or was not made."""
         if claim in self._claims:
             self._claims.remove(claim)
 
-    def _claimed(self, account: Account, claim: Claim) -> Spent:
+    def _claimed(self, account: Account, claim: BudgetClaim) -> Spent:
         """The sum of a budget, with what is claimed and not in the sums yet, this claim included."""
         total, key = self.sums.of_budget(account.key, account.days), account.key
         for other in {*self._under_way(), claim}:
@@ -331,7 +331,7 @@ class Allowance:
         mine = [claim for claim in self._under_way() if claim.principal == principal]
         return spent.tokens + sum(answer.tokens for answer in mine), spent.cost + sum(answer.cost for answer in mine)
 
-    def _under_way(self) -> list[Claim]:
+    def _under_way(self) -> list[BudgetClaim]:
         """Claims whose calls the sums do not hold yet."""
         now, seen = self._clock.monotonic(), self.sums.seen or set()
         self._announced = {

@@ -15,7 +15,7 @@ from remit.codes import Code, named
 from remit.journal.effects import LOST, READS, Effect
 from remit.journal.kinds import CommandCommitted
 from remit.models.message import Message
-from remit.models.reply import Reply, Stop, Usage
+from remit.models.reply import ModelReply, Stop, TokenUsage
 from remit.redact import line
 
 Status = Literal["ok", "failed", "blocked", "pending"]
@@ -148,18 +148,18 @@ def status_of(code: Code) -> Status:
     return "pending" if code.status == "pending" else "failed"
 
 
-class Answered(msgspec.Struct, frozen=True, kw_only=True):
+class RecordedAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """A recorded answer."""
 
-    reply: Reply
+    reply: ModelReply
     provider: str
     cost: float | None = None
     """US dollars, estimated; None: no price is known."""
 
 
-def answered(event: CommandCommitted, message: Message) -> Answered:
+def answered(event: CommandCommitted, message: Message) -> RecordedAnswer:
     """The answer of an event whose result is `message`."""
-    usage = Usage(
+    usage = TokenUsage(
         input=event.input_tokens,
         output=event.output_tokens,
         cached=event.cached_tokens,
@@ -167,7 +167,7 @@ def answered(event: CommandCommitted, message: Message) -> Answered:
         cache_written_hour=event.cache_written_hour_tokens,
         reasoning=event.reasoning_tokens,
     )
-    reply = Reply(
+    reply = ModelReply(
         message=message,
         stop=cast("Stop", event.finish_reason),  # a newer Remit may know other reasons
         stop_raw=event.finish_raw,
@@ -179,7 +179,7 @@ def answered(event: CommandCommitted, message: Message) -> Answered:
         first_us=None if event.first_token_ms is None else round(event.first_token_ms * 1_000),
         duration_us=round(event.duration_ms * 1_000),
     )
-    return Answered(reply=reply, provider=event.llm_provider, cost=event.cost)
+    return RecordedAnswer(reply=reply, provider=event.llm_provider, cost=event.cost)
 
 
 DENIED: Final = "Not allowed: the rules here do not permit this call. Go on without it."

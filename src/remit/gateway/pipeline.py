@@ -13,11 +13,11 @@ import msgspec
 
 from remit.canonical import digest
 from remit.codes import Code
-from remit.gateway.call import Call, Proceed, Progress, Request, Stage, no_progress
+from remit.gateway.call import Call, GateRequest, Proceed, Progress, Stage, no_progress
 from remit.gateway.context import context_again
-from remit.gateway.model_request import Asking, ModelRequest
+from remit.gateway.model_request import ModelAttempt, ModelRequest
 from remit.gateway.outcome import Outcome
-from remit.gateway.result import Results, StepOutcome, events_of, remedy_of, words
+from remit.gateway.result import ResultCheck, StepOutcome, events_of, remedy_of, words
 from remit.gateway.services import Services
 from remit.gateway.stages.announce import Announce, AnnounceModel
 from remit.gateway.stages.authorize import Authorize
@@ -92,7 +92,7 @@ class Gateway:
         self._meter = Meter(services.metrics)
 
     def call(
-        self, request: Request, writer: StreamWriter, progress: Progress = no_progress, peer: Peer | None = None
+        self, request: GateRequest, writer: StreamWriter, progress: Progress = no_progress, peer: Peer | None = None
     ) -> Coroutine[Any, Any, Outcome]:
         """Let one call through the stages; it is recorded in the stream of `writer`.
 
@@ -105,7 +105,9 @@ class Gateway:
             return self._large(request, writer, progress, peer)
         return self._pass(Call(request, self.services.journal, writer, progress, peer), self._enter)
 
-    async def _large(self, request: Request, writer: StreamWriter, progress: Progress, peer: Peer | None) -> Outcome:
+    async def _large(
+        self, request: GateRequest, writer: StreamWriter, progress: Progress, peer: Peer | None
+    ) -> Outcome:
         """A call whose arguments are copied and hashed in a thread, so that they hold no one else up."""
         call = await asyncio.to_thread(_copied, request, self.services.journal, writer, progress, peer)
         return await self._pass(call, self._enter)
@@ -115,7 +117,7 @@ class Gateway:
 
         Pieces of the answer go to `watch` as they come. Asks once: `again_ms` says that another attempt is to be made.
         """
-        seen = Request(
+        seen = GateRequest(
             tool=request.model or self.services.default_model,
             args={},
             step=request.step,
@@ -134,7 +136,7 @@ class Gateway:
         with (
             self.services.tails.open(writer.stream, request.step) if watch is unwatched else nullcontext(watch) as tail
         ):
-            call.asking = Asking(request, tail)
+            call.asking = ModelAttempt(request, tail)
             return await self._pass(call, self._ask)
 
     async def _pass(self, call: Call, enter: Proceed) -> Outcome:
@@ -157,7 +159,9 @@ class Gateway:
         return await self._reconciler.ask(started, writer)
 
 
-def _copied(request: Request, journal: Journal, writer: StreamWriter, progress: Progress, peer: Peer | None) -> Call:
+def _copied(
+    request: GateRequest, journal: Journal, writer: StreamWriter, progress: Progress, peer: Peer | None
+) -> Call:
     """The call, in a thread; with arguments that their owner changed between the hash and the copy it is refused."""
     call = Call(request, journal, writer, progress, peer)
     if call.arguments_hash and digest(call.args) != call.arguments_hash:
@@ -248,7 +252,7 @@ class Reconciler:
     def __init__(self, services: Services) -> None:
         self._catalog = services.catalog
         self._journal = services.journal
-        self._results = Results(services.limits, services.journal.clock, services.schema_gate)
+        self._results = ResultCheck(services.limits, services.journal.clock, services.schema_gate)
 
     async def ask(self, started: ToolInvocationStarted, writer: StreamWriter) -> Verdict:
         """Return what the provider knows of the call; an outcome is recorded."""

@@ -33,7 +33,7 @@ class DependencyState(msgspec.Struct, frozen=True, kw_only=True):
     detail: str = ""
 
 
-class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
+class ReadinessSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     """Every dependency at one moment."""
 
     degraded: bool
@@ -107,12 +107,14 @@ class Readiness:
         """Return whether any dependency is required."""
         return bool(self._required)
 
-    async def snapshot(self) -> Snapshot:
+    async def snapshot(self) -> ReadinessSnapshot:
         """Every dependency now."""
         optional = [key for key in self._probes if key not in self._required]
         required, others = await asyncio.gather(self._states(self._required), self._states(optional))
         ready = all(state.ready for state in (*required.values(), *others.values()))
-        return Snapshot(degraded=not ready, required=required, optional=others, as_of=isoformat(self._clock.now()))
+        return ReadinessSnapshot(
+            degraded=not ready, required=required, optional=others, as_of=isoformat(self._clock.now())
+        )
 
     async def reach(self) -> None:
         """Connect the required dependencies that are not ready."""

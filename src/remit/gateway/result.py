@@ -24,12 +24,12 @@ from remit.journal.blobs import pack
 from remit.journal.event import Blob
 from remit.journal.kinds import ErrorInfo, EvidenceAttached, Payload, SchemaGateWarned, ToolInvocationFinished
 from remit.large import decode
-from remit.tools.provider import EvidenceCandidate, Report, ToolResult
+from remit.tools.provider import ClientReport, EvidenceCandidate, ToolResult
 
 if TYPE_CHECKING:
     from remit.clock import Clock
     from remit.gateway.schema_gate import SchemaGate
-    from remit.gateway.services import Limits
+    from remit.gateway.services import CallLimits
     from remit.journal.effects import Effect
     from remit.tools.catalog import Tool
 
@@ -56,7 +56,7 @@ class EvidenceLimits(msgspec.Struct, frozen=True, kw_only=True):
     """The days that blobs are kept; 0: forever."""
 
 
-class Kept(msgspec.Struct, frozen=True):
+class KeptResult(msgspec.Struct, frozen=True):
     """What is recorded: items for the event, blobs beside it."""
 
     items: tuple[EvidenceItem, ...]
@@ -86,7 +86,7 @@ def problem(candidate: object) -> str:
     return f"an evidence candidate may not carry {field!r}" if field else ""
 
 
-def keep(candidates: Sequence[EvidenceCandidate], limits: EvidenceLimits, now: int) -> Kept:
+def keep(candidates: Sequence[EvidenceCandidate], limits: EvidenceLimits, now: int) -> KeptResult:
     """Decide what is kept of each candidate, and until when; they have no `problem`."""
     until = now + limits.days * DAY if limits.days else None
     items: list[EvidenceItem] = []
@@ -99,7 +99,7 @@ def keep(candidates: Sequence[EvidenceCandidate], limits: EvidenceLimits, now: i
     dropped = len(candidates) - len(items)
     if dropped > 0 and items:
         items[-1] = msgspec.structs.replace(items[-1], metadata={**items[-1].metadata, "dropped_items": dropped})
-    return Kept(tuple(items), tuple(blobs))
+    return KeptResult(tuple(items), tuple(blobs))
 
 
 def _keep(candidate: EvidenceCandidate, limits: EvidenceLimits, until: int | None) -> tuple[EvidenceItem, Blob | None]:
@@ -173,7 +173,7 @@ StepOutcome = Literal[
 ]
 """The outcome of a call's step, of what the contract knows (contract: versioning, "Write order and recovery")."""
 
-_NOTHING: Final = Kept((), ())
+_NOTHING: Final = KeptResult((), ())
 _REMEDY: Final = "The author of the tool has to fix its result."
 _HAPPENED: Final = "It took effect all the same: do not make the call again. "
 _NO_MARK: Final = bytes(sorted(set(range(256)) - set(b'[]{}"')))
@@ -184,23 +184,23 @@ KEPT_LEVELS: Final = 62
 """Levels that are kept of a stranger's value that is too deep: as many as of one in a message that cannot be read."""
 
 
-class Checked(msgspec.Struct, frozen=True):
+class CheckedResult(msgspec.Struct, frozen=True):
     """A result that can be recorded, or why it cannot."""
 
     failure: Outcome | None = None
     encoded: bytes = b""
     value: Any = None
-    kept: Kept = _NOTHING
+    kept: KeptResult = _NOTHING
     misfit: Misfit | None = None
     """The part that does not fit the output schema, and passed."""
     repaired: Mapping[str, int] = {}
     """The repairs of a stranger's value."""
 
 
-class Results:
+class ResultCheck:
     """Checks results: that JSON holds them, their size, the tool's output schema, and the evidence."""
 
-    def __init__(self, limits: Limits, clock: Clock, gate: SchemaGate) -> None:
+    def __init__(self, limits: CallLimits, clock: Clock, gate: SchemaGate) -> None:
         self._clock = clock
         self._gate = gate
         self._max_bytes = limits.max_value_bytes
@@ -211,31 +211,31 @@ class Results:
             days=limits.evidence_days,
         )
 
-    def check(self, tool: Tool, result: object) -> Checked:
+    def check(self, tool: Tool, result: object) -> CheckedResult:
         """Return what a provider gave, as a replay would give it."""
         if not isinstance(result, ToolResult):
             reason = f"{tool.meta.name}: its provider answered with {type(result).__name__} instead of a result"
-            return Checked(failed(Code.TOOL_EXEC_FAILED, reason, _REMEDY, cause=Code.BadGateway))
+            return CheckedResult(failed(Code.TOOL_EXEC_FAILED, reason, _REMEDY, cause=Code.BadGateway))
         try:
             encoded, repaired = _encoded(result)
             failure = self._size(tool, encoded)
             value = None if failure else decode(encoded)
         except NotCanonicalError as error:
             reason = f"{tool.meta.name} returned a value that JSON cannot represent: {error.message}"
-            return Checked(failed(Code.RESULT_NOT_ENCODABLE, reason, error.remedy))
+            return CheckedResult(failed(Code.RESULT_NOT_ENCODABLE, reason, error.remedy))
         except Exception as error:  # noqa: BLE001 - a value may bring code of its own
             reason = f"{tool.meta.name} returned a value that JSON cannot represent: {words(error)}"
-            return Checked(failed(Code.RESULT_NOT_ENCODABLE, reason, _REMEDY))
+            return CheckedResult(failed(Code.RESULT_NOT_ENCODABLE, reason, _REMEDY))
         if failure is not None:
-            return Checked(failure)
+            return CheckedResult(failure)
         misfit = self._gate.check(CALL_RESULT, tool.output, value, tool.meta.name) if tool.output is not None else None
         if misfit is not None and misfit.rejected:
-            return Checked(failed(Code.RESULT_INVALID, f"{tool.meta.name}: {misfit.text}", _REMEDY))
+            return CheckedResult(failed(Code.RESULT_INVALID, f"{tool.meta.name}: {misfit.text}", _REMEDY))
         evidence = self.evidence_of(tool, result) if result.evidence else _NOTHING
         return (
-            Checked(None, encoded, value, evidence, misfit, repaired)
-            if isinstance(evidence, Kept)
-            else Checked(evidence)
+            CheckedResult(None, encoded, value, evidence, misfit, repaired)
+            if isinstance(evidence, KeptResult)
+            else CheckedResult(evidence)
         )
 
     def _size(self, tool: Tool, encoded: bytes) -> Outcome | None:
@@ -247,7 +247,7 @@ class Results:
             return failed(Code.RESULT_NOT_ENCODABLE, reason, _REMEDY)
         return None
 
-    def evidence_of(self, tool: Tool, result: ToolResult) -> Kept | Outcome:
+    def evidence_of(self, tool: Tool, result: ToolResult) -> KeptResult | Outcome:
         """Return what is kept of the evidence a result brings, or why none of it can be."""
         candidates: object = result.evidence
         wrong = "" if isinstance(candidates, list | tuple) else f"evidence is a list, not {type(candidates).__name__}"
@@ -260,14 +260,14 @@ class Results:
 
 def events_of(
     outcome: Outcome,
-    checked: Checked,
+    checked: CheckedResult,
     *,
     invocation_id: str,
     step: str,
     step_outcome: StepOutcome,
     tool: Tool,
     by: str = "",
-    report: Report | None = None,
+    report: ClientReport | None = None,
 ) -> tuple[list[Payload], tuple[Blob, ...]]:
     """Return the events of an announced call's end: `tool_invocation_finished`, after warnings and evidence if any."""
     events: list[Payload] = []

@@ -39,7 +39,7 @@ _MAX_TEXT: Final = 1_000
 _log: Final = logging.getLogger("remit.gateway")
 
 
-class Tally:
+class GateTally:
     """The number of problems that the gate let pass."""
 
     __slots__ = ("count",)
@@ -48,13 +48,13 @@ class Tally:
         self.count = 0
 
 
-_tally: Final[ContextVar[Tally | None]] = ContextVar("schema_warnings", default=None)
+_tally: Final[ContextVar[GateTally | None]] = ContextVar("schema_warnings", default=None)
 
 
 @contextmanager
-def warnings_counted() -> Iterator[Tally]:
+def warnings_counted() -> Iterator[GateTally]:
     """Count the warnings of what is done within the block, for a face that tells its client."""
-    tally = Tally()
+    tally = GateTally()
     token = _tally.set(tally)
     try:
         yield tally

@@ -24,7 +24,7 @@ from remit.tools.catalog import Catalog
 from remit.tools.migration import Migrations
 
 
-class Limits(msgspec.Struct, frozen=True, kw_only=True):
+class CallLimits(msgspec.Struct, frozen=True, kw_only=True):
     """What bounds a call and what is kept of it."""
 
     schema_gate: Mode = "strict"
@@ -57,7 +57,7 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     readiness: Readiness
     confirmations: Confirmations
     remembered: RememberedApprovals
-    limits: Limits
+    limits: CallLimits
     allowance: Allowance
     """The allowance of principals, to spend on models in a day."""
     takings: Takings

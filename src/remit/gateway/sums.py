@@ -16,7 +16,7 @@ import msgspec
 
 from remit.clock import DAY
 from remit.gateway.budget import Spent
-from remit.journal.event import Event, Fold
+from remit.journal.event import Event, JournalFold
 from remit.journal.kinds import CommandCommitted, CommandStarted, JobForked, StreamPruned, decode
 from remit.journal.scan import event_at, every_page
 from remit.journal.values import stub_of
@@ -306,7 +306,7 @@ class ModelSums:
         if not missing:
             return True
         folds = {fold.name: fold for fold in await self._journal.folds.read(NAME, missing)}
-        if folds.pop(NAME, Fold(NAME, 0, b"")).position != self._kept:
+        if folds.pop(NAME, JournalFold(NAME, 0, b"")).position != self._kept:
             return False
         try:
             folds_read = {day: _sums(folds[f"{NAME}/{part}"].data) for part, day in missing.items()}
@@ -325,8 +325,10 @@ class ModelSums:
         state = self._state
         day, position = max(state.days, default=0) - _OPEN_DAYS, self._position - _OPEN_POSITIONS
         state.open = {name: call for name, call in state.open.items() if call.day > day or call.position > position}
-        folds = [Fold(NAME, self._position, msgspec.json.encode(state))]
-        folds += [Fold(f"{NAME}/{_part(day)}", self._position, self._encoded(day)) for day in sorted(self._changed)]
+        folds = [JournalFold(NAME, self._position, msgspec.json.encode(state))]
+        folds += [
+            JournalFold(f"{NAME}/{_part(day)}", self._position, self._encoded(day)) for day in sorted(self._changed)
+        ]
         is_kept = await self._journal.folds.keep_if_writable(folds, self._kept)
         if not is_kept:
             self._new = 0  # a process that may write keeps them

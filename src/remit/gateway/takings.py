@@ -23,7 +23,7 @@ from remit.codes import Code
 from remit.errors import AppendConflictError, ChainBrokenError
 from remit.gateway.outcome import Outcome, refused
 from remit.journal.kinds import LimitReturned, LimitTaken, decode
-from remit.journal.proven import Proven
+from remit.journal.proven import ProvenStream
 
 if TYPE_CHECKING:
     from remit.journal.journal import Journal
@@ -45,7 +45,7 @@ class LimitUnprovenError(ChainBrokenError):
         return replace(refused(self.code, self.message, self.remedy), status="blocked")
 
 
-class Part(msgspec.Struct, frozen=True, kw_only=True):
+class LimitPart(msgspec.Struct, frozen=True, kw_only=True):
     """What one call takes of one limit."""
 
     limit: Limit
@@ -58,7 +58,7 @@ class Part(msgspec.Struct, frozen=True, kw_only=True):
 class _Count:
     """The count of a stream, as far as it was read and proven."""
 
-    def __init__(self, events: Proven) -> None:
+    def __init__(self, events: ProvenStream) -> None:
         self.events = events
         self.seq = 0
         self.least = 0
@@ -95,7 +95,7 @@ class Takings:
         """
         return {key: (await self._read(stream_of(key))).without(intent) for key in keys}
 
-    async def take(self, parts: Sequence[Part]) -> bool:
+    async def take(self, parts: Sequence[LimitPart]) -> bool:
         """Take all parts of a call, or none; False if there is no room any more. Durable when this returns.
 
         Raises LimitUnprovenError.
@@ -114,7 +114,7 @@ class Takings:
                     return True
         return False
 
-    async def _append(self, wanted: Sequence[tuple[Part, _Count]]) -> bool:
+    async def _append(self, wanted: Sequence[tuple[LimitPart, _Count]]) -> bool:
         """Return whether no other process was faster."""
         drafts = []
         for part, count in wanted:
@@ -160,7 +160,7 @@ class Takings:
         if count is None:
             if len(self._counts) >= _MOST:
                 self._counts.clear()  # what is asked for again is read again
-            count = self._counts[stream] = _Count(Proven(self._journal, stream))
+            count = self._counts[stream] = _Count(ProvenStream(self._journal, stream))
         try:
             events = await count.events.more()
         except ChainBrokenError as error:
@@ -177,13 +177,13 @@ class Takings:
         return count
 
 
-def _shorter(part: Part, before: int, now: int) -> LimitUnprovenError:
+def _shorter(part: LimitPart, before: int, now: int) -> LimitUnprovenError:
     limit = f"the limit of {part.taken.rule_id} ({part.limit})"
     reason = f"what was taken of {limit} was removed: of {before} events {now} are left"
     return LimitUnprovenError(reason, code=Code.HEAD_MISSING, remedy="Look with `remit verify`, and restore a backup.")
 
 
-def _fits(part: Part, count: _Count) -> bool:
+def _fits(part: LimitPart, count: _Count) -> bool:
     return part.limit.room(len(count.by_intent), count.total, Decimal(part.taken.amount))
 
 

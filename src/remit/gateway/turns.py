@@ -42,7 +42,7 @@ End = Literal["answered", "unreachable", "unknown", "unused"]
 """The end of a call: the tool was reached; it was not; the call was cancelled; or it was never made."""
 
 
-class Line(msgspec.Struct, frozen=True, kw_only=True):
+class TurnLine(msgspec.Struct, frozen=True, kw_only=True):
     """What a job is by in the line of those that look again later."""
 
     priority: int = 0
@@ -60,7 +60,7 @@ class Wish(msgspec.Struct, frozen=True, kw_only=True):
     """When it gives up waiting."""
     lasts: int
     """Microseconds after which it has certainly ended, once it began."""
-    line: Line | None = None
+    line: TurnLine | None = None
     """Where it stands in line, if it looks again later; None: it is refused."""
 
 
@@ -74,7 +74,7 @@ class Obstacle(msgspec.Struct, frozen=True):
     """When the turn of a job comes, if those ahead of it come."""
 
 
-class Place(msgspec.Struct, array_like=True):
+class TurnPlace(msgspec.Struct, array_like=True):
     """A call under way."""
 
     share: str
@@ -82,11 +82,11 @@ class Place(msgspec.Struct, array_like=True):
     since: int = 0
 
 
-class State(msgspec.Struct, omit_defaults=True):
+class TurnState(msgspec.Struct, omit_defaults=True):
     """The state of one limit. Times in microseconds."""
 
     full_at: int = 0
-    places: dict[str, Place] = {}
+    places: dict[str, TurnPlace] = {}
     """By call."""
     waits: dict[str, dict[str, int]] = {}
     """By process and share, until when it counts."""
@@ -133,7 +133,7 @@ class Round(msgspec.Struct, frozen=True):
     """When those that still wait should look again; 0: none waits."""
 
 
-def obstacle(limit: CallLimit, state: State, now: int) -> Obstacle | None:
+def obstacle(limit: CallLimit, state: TurnState, now: int) -> Obstacle | None:
     """Return what stands in the way of any call; None: one may begin."""
     if state.opens_at > now:
         return Obstacle(Code.CIRCUIT_OPEN, state.opens_at)
@@ -150,7 +150,7 @@ def obstacle(limit: CallLimit, state: State, now: int) -> Obstacle | None:
     return None
 
 
-def take_turns(limit: CallLimit, state: State, wishes: Sequence[Wish], now: int, process: str) -> Round:
+def take_turns(limit: CallLimit, state: TurnState, wishes: Sequence[Wish], now: int, process: str) -> Round:
     """Let calls begin as there is room, in fair order, and write down who goes on waiting."""
     waiting, begun = list(wishes), list[Wish]()
     hindrance = None
@@ -191,7 +191,7 @@ def _given_up(limit: CallLimit, waiting: Sequence[Wish], hindrance: Obstacle, no
     return vain | {call for _, call in ranked[limit.queue :]}
 
 
-def _sent(limit: CallLimit, state: State, wish: Wish, hindrance: Obstacle, now: int) -> Obstacle:
+def _sent(limit: CallLimit, state: TurnState, wish: Wish, hindrance: Obstacle, now: int) -> Obstacle:
     """Send a job to its place in line, behind those of its rank and above; who is not there yet keeps the place."""
     line, code = wish.line, hindrance.code
     if line is None:
@@ -211,7 +211,7 @@ def _sent(limit: CallLimit, state: State, wish: Wish, hindrance: Obstacle, now: 
     return Obstacle(code, place if place <= first + _FAR else early, place)
 
 
-def leave(limit: CallLimit, state: State, call: str, end: End, now: int) -> None:
+def leave(limit: CallLimit, state: TurnState, call: str, end: End, now: int) -> None:
     """Give the place of a call back, and count how it ended."""
     place = state.places.pop(call, None)
     if place is not None and end == "answered":
@@ -228,24 +228,24 @@ def leave(limit: CallLimit, state: State, call: str, end: End, now: int) -> None
     state.opens_at = now + limit.breaker_seconds * SECOND if state.failures >= limit.breaker else 0
 
 
-def _begin(limit: CallLimit, state: State, wish: Wish, now: int) -> None:
+def _begin(limit: CallLimit, state: TurnState, wish: Wish, now: int) -> None:
     if state.full_at <= now and not state.places:
         state.lines.clear()  # it was at rest: those who were sent there are gone
     if limit.period:
         state.full_at = max(state.full_at, now) + limit.period
     if limit.concurrency is not None:
-        state.places[wish.id] = Place(wish.share, now + wish.lasts, now)
+        state.places[wish.id] = TurnPlace(wish.share, now + wish.lasts, now)
     if state.opens_at:
         state.probe, state.probe_until = wish.id, now + wish.lasts
     if limit.period or limit.concurrency is not None:
         state.turns[wish.share] = max(now, 1 + max(state.turns.values(), default=0))
 
 
-def _order(state: State) -> Callable[[str], tuple[int, int]]:
+def _order(state: TurnState) -> Callable[[str], tuple[int, int]]:
     """Whose turn comes first: by places, then by the time of the last turn."""
     places = Counter(place.share for place in state.places.values())
     return lambda share: (places[share], state.turns.get(share, 0))
 
 
-def _elsewhere(state: State, process: str) -> set[str]:
+def _elsewhere(state: TurnState, process: str) -> set[str]:
     return {share for other, shares in state.waits.items() if other != process for share in shares}

@@ -19,9 +19,9 @@ import msgspec
 from remit.canonical import sha256
 from remit.clock import SECOND
 from remit.errors import JournalError
-from remit.gateway.turns import End, Obstacle, State, Wish, leave, take_turns
+from remit.gateway.turns import End, Obstacle, TurnState, Wish, leave, take_turns
 from remit.ids import new_id
-from remit.journal.event import Fold
+from remit.journal.event import JournalFold
 from remit.journal.writer import copy_error
 from remit.policy.globs import name_matches
 from remit.tasks import Tasks, first
@@ -29,7 +29,7 @@ from remit.tasks import Tasks, first
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from remit.gateway.turns import Line
+    from remit.gateway.turns import TurnLine
     from remit.journal.journal import Journal
     from remit.settings.sections.calls import CallLimit
 
@@ -48,7 +48,7 @@ _DIGITS: Final = 32
 """Hexadecimal digits that tell the values in a row apart."""
 
 
-class Caller(NamedTuple):
+class LimitCaller(NamedTuple):
     """Facts about a call that limits distinguish."""
 
     tool: str
@@ -86,7 +86,7 @@ class Turnstile:
         """Return whether no call of this process waits or is inside."""
         return not (self._works or self._inside)
 
-    async def enter(self, call: str, share: str, timeout_s: float, line: Line | None = None) -> Obstacle | None:
+    async def enter(self, call: str, share: str, timeout_s: float, line: TurnLine | None = None) -> Obstacle | None:
         """Wait for the turn of a call; return why it may not begin. Raises JournalError.
 
         A job in `line` waits a moment here, and comes again when it is told to.
@@ -149,14 +149,14 @@ class Turnstile:
             now, limit = self._clock.now(), self.limit
             leaving, waiting = list(self._leaving), [wish for wish, turn in self._waiting.items() if not turn.done()]
             before = msgspec.json.encode(states)
-            state = states.setdefault(self._key, State())
+            state = states.setdefault(self._key, TurnState())
             for each in states.values():
                 each.forget(now)
             for call, end, _ in leaving:
                 leave(limit, state, call, end, now)
             turns = take_turns(limit, state, waiting, now, self._process)
-            after = msgspec.json.encode({key: each for key, each in states.items() if each != State()})
-            if after == before or await self._folds.keep([Fold(self._row, position + 1, after)], position):
+            after = msgspec.json.encode({key: each for key, each in states.items() if each != TurnState()})
+            if after == before or await self._folds.keep([JournalFold(self._row, position + 1, after)], position):
                 break
         self._failures = state.failures
         del self._leaving[: len(leaving)]
@@ -183,12 +183,12 @@ class Turnstile:
         self._inside.discard(call)
         self._leaving.append((call, "unused", asyncio.get_running_loop().create_future()))
 
-    async def _read(self) -> tuple[int, dict[str, State]]:
+    async def _read(self) -> tuple[int, dict[str, TurnState]]:
         rows = await self._folds.read(self._row)
         if not rows:
             return 0, {}
         try:
-            return rows[0].position, msgspec.json.decode(rows[0].data, type=dict[str, State])
+            return rows[0].position, msgspec.json.decode(rows[0].data, type=dict[str, TurnState])
         except msgspec.DecodeError:
             return rows[0].position, {}
 
@@ -230,7 +230,7 @@ class Turnstiles:
             )
         return matching
 
-    def turnstile(self, pattern: str, caller: Caller) -> Turnstile:
+    def turnstile(self, pattern: str, caller: LimitCaller) -> Turnstile:
         """Return the turnstile of a limit that a call has to pass."""
         limit = self._limits[pattern]
         row, key = f"limits/{pattern}", ""

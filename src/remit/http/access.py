@@ -15,14 +15,14 @@ from typing import Final, Literal, get_args
 import msgspec
 
 from remit.codes import Code
-from remit.http.problem import Problem
+from remit.http.problem import HttpProblem
 
 Scope = Literal["read", "call", "decide", "tickets", "work", "admin"]
 """`read` jobs, traces and tools · `call` tools, start jobs · `decide` on questions · `tickets` · `work` · `admin`."""
 SCOPES: Final[frozenset[Scope]] = frozenset(get_args(Scope))
 
 
-class Identity(msgspec.Struct, frozen=True):
+class TokenIdentity(msgspec.Struct, frozen=True):
     """The proof of who came: whose token (JWT) it was, about whom, and by which key it is signed."""
 
     issuer: str
@@ -68,7 +68,7 @@ class Access(msgspec.Struct, frozen=True):
     """The way its MCP client comes to its tools, if not as `mcp.expose_tools` says."""
     always: tuple[str, ...] = ()
     """The tools that its MCP client always lists, if not as `mcp.always` says."""
-    identity: Identity | None = None
+    identity: TokenIdentity | None = None
     """The proof of the bearer of an issuer's token; None without such a token."""
     assertion: Assertion | None = None
     """The issuer's token itself."""
@@ -82,13 +82,13 @@ class Access(msgspec.Struct, frozen=True):
     def require_all_tools(self, what: str) -> None:
         """Raise Problem if it is for some tools only: `what` may call others."""
         if self.tools:
-            raise Problem(Code.SCOPE_REQUIRED, f"The token is for some tools only, and {what} may call others.")
+            raise HttpProblem(Code.SCOPE_REQUIRED, f"The token is for some tools only, and {what} may call others.")
 
     def require(self, scope: Scope) -> None:
         """Raise Problem if it lacks the scope (RFC 6750, section 3.1)."""
         if not self.allows(scope):
             header = f'Bearer error="insufficient_scope", scope="{scope}"'
-            raise Problem(Code.SCOPE_REQUIRED, f"This needs the scope {scope}.", {"www-authenticate": header})
+            raise HttpProblem(Code.SCOPE_REQUIRED, f"This needs the scope {scope}.", {"www-authenticate": header})
 
 
 ANYBODY: Final = Access(None, SCOPES)
@@ -102,7 +102,7 @@ REQUESTS: Final = 64
 _RETRY_S: Final = 1
 
 
-class Places:
+class RequestPlaces:
     """Places for requests under way."""
 
     def __init__(self, per_principal: int) -> None:
@@ -120,7 +120,7 @@ class Places:
         """Hold a place within the block. Raise Problem (TOO_MANY_REQUESTS) if the principal has none left."""
         if self._taken[principal] >= self._limit:
             reason = f"{self._limit} requests are under way already."
-            raise Problem(Code.TOO_MANY_REQUESTS, reason, {"retry-after": str(_RETRY_S)})
+            raise HttpProblem(Code.TOO_MANY_REQUESTS, reason, {"retry-after": str(_RETRY_S)})
         self._taken[principal] += 1
         try:
             yield
@@ -159,7 +159,7 @@ class Strangers:
             if not place.expired():
                 raise
             reason = "Another request from this address took the place of this one."
-            raise Problem(Code.TOO_MANY_REQUESTS, reason, {"retry-after": str(_RETRY_S)}) from None
+            raise HttpProblem(Code.TOO_MANY_REQUESTS, reason, {"retry-after": str(_RETRY_S)}) from None
         finally:
             here.pop(place, None)
             if not here and self._taken.get(network) is here:

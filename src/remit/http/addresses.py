@@ -36,7 +36,7 @@ class BlockedAddressError(Exception):
     """The host has an address that must not be reached."""
 
 
-class Place(NamedTuple):
+class AddressPlace(NamedTuple):
     """An address that may be reached."""
 
     address: str
@@ -63,7 +63,7 @@ def _is_special(address: Address) -> bool:
     return any(address.version == network.version and address in network for network in _SPECIAL)
 
 
-async def reachable(host: str, port: int, resolve: Resolver | None = None) -> list[Place]:
+async def reachable(host: str, port: int, resolve: Resolver | None = None) -> list[AddressPlace]:
     """The places behind a host, all of them public.
 
     Raises BlockedAddressError if any address of it is not public, and OSError if the host has none.
@@ -74,7 +74,7 @@ async def reachable(host: str, port: int, resolve: Resolver | None = None) -> li
     for address in addresses:
         if reason := why_blocked(address):
             raise BlockedAddressError(f"{host} has the address {address}: {reason}")
-    return [Place(address, port) for address in addresses]
+    return [AddressPlace(address, port) for address in addresses]
 
 
 async def resolved(host: str, port: int) -> list[str]:

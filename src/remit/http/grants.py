@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
-from remit.http.access import Access, Identity
+from remit.http.access import Access, TokenIdentity
 
 CLAIM: Final = re.compile(r"\{([^{}]*)\}")
 """A place in the principal of a grant that a claim fills."""
@@ -50,7 +50,7 @@ class Grant(msgspec.Struct, frozen=True, kw_only=True):
             return ""
 
         principal = CLAIM.sub(fill, self.access.principal or "")
-        identity = Identity(self.issuer, str(claims.get("sub", "")), key)
+        identity = TokenIdentity(self.issuer, str(claims.get("sub", "")), key)
         return None if missing else msgspec.structs.replace(self.access, principal=principal, identity=identity)
 
 

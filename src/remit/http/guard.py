@@ -17,7 +17,7 @@ from remit.codes import Code
 from remit.errors import SettingsError
 from remit.http.access import ANYBODY, Access
 from remit.http.people import SESSION
-from remit.http.problem import Problem, unauthenticated
+from remit.http.problem import HttpProblem, unauthenticated
 
 if TYPE_CHECKING:
     from remit.clock import Clock
@@ -122,7 +122,7 @@ class Guard:
             if token.count(".") == _DOTS and self._known_token(token) is None:
                 return await self._issuers.access(token)
             return self.token(token).access
-        except Problem as problem:
+        except HttpProblem as problem:
             raise unauthenticated(problem.detail, self._issuers.metadata_at(headers["host"])) from None
 
     def admit(self, headers: Mapping[str, str]) -> Access:
@@ -137,12 +137,12 @@ class Guard:
     def admit_page(self, headers: Mapping[str, str]) -> None:
         """The same for a request that shows in another way in whose name it comes. Raises Problem."""
         if not self._known(headers.get("host", "")):
-            raise Problem(Code.HOST_REFUSED)
+            raise HttpProblem(Code.HOST_REFUSED)
         scheme, between, host = headers.get("origin", "").partition("://")
         if (scheme or between) and not (
             scheme in _PORTS and self._known(host) and _is_ours(scheme, host, headers["host"])
         ):
-            raise Problem(Code.ORIGIN_REFUSED)
+            raise HttpProblem(Code.ORIGIN_REFUSED)
 
     @property
     def open(self) -> bool:

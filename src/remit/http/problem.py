@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from starlette.types import Send
 
 
-class Refusal(Exception):  # noqa: N818 - it is an answer, not an accident
+class HttpRefusal(Exception):  # noqa: N818 - it is an answer, not an accident
     """A request that is not served."""
 
     name = ""
@@ -46,7 +46,7 @@ PHRASES: Final = {status.value: status.phrase for status in HTTPStatus} | {
 """The words of each status as RFC 9110 has them, which Python's own are from 3.13 on."""
 
 
-class Problem(Refusal):
+class HttpProblem(HttpRefusal):
     """A request that is refused, in a form that every HTTP client can read.
 
     The body holds `type` (about:blank: the code says more than a URI would), `title`, `status`, `detail` and
@@ -69,8 +69,8 @@ class Problem(Refusal):
         super().__init__(code.http, msgspec.json.encode(body), KIND, headers)
 
 
-def unauthenticated(why: str, metadata: str = "") -> Problem:
+def unauthenticated(why: str, metadata: str = "") -> HttpProblem:
     """The refusal of a token (RFC 6750, section 3); `metadata` is the URL that says who gives one (RFC 9728)."""
     challenge = f'Bearer error="invalid_token", error_description="{why}"'
     challenge += f', resource_metadata="{metadata}"' if metadata else ""
-    return Problem(Code.UNAUTHENTICATED, why, {"www-authenticate": challenge})
+    return HttpProblem(Code.UNAUTHENTICATED, why, {"www-authenticate": challenge})

@@ -17,7 +17,7 @@ import msgspec
 
 from remit.clock import isoformat
 from remit.codes import Code
-from remit.http.problem import Problem, Refusal
+from remit.http.problem import HttpProblem, HttpRefusal
 from remit.http.trace_context import PARENT, TraceContext
 from remit.redact import line
 
@@ -35,7 +35,7 @@ _PATH: Final = 300
 _encode: Final = msgspec.json.Encoder().encode
 
 
-class Answered(NamedTuple):
+class AnsweredRequest(NamedTuple):
     """A request and its answer."""
 
     method: str
@@ -62,7 +62,7 @@ class AccessLog:
         self._out = out
         self._clock = clock
 
-    def write(self, answered: Answered) -> None:
+    def write(self, answered: AnsweredRequest) -> None:
         """Write a line. A log that cannot be written does not keep a request from its answer."""
         row = {
             "at": isoformat(self._clock.now()),
@@ -109,7 +109,7 @@ _ONCE: Final = frozenset(
 """Headers that decide something and have one value: what stands before us could read another one than we do."""
 
 
-class Request(NamedTuple):
+class RouterRequest(NamedTuple):
     """A request that the router passes on, as far as it knows it."""
 
     headers: dict[str, str]
@@ -118,7 +118,7 @@ class Request(NamedTuple):
     trace: TraceContext
 
 
-class Part(Protocol):
+class ServerPart(Protocol):
     """The port of what answers at some paths: an ASGI application with a life of its own."""
 
     def running(self) -> AbstractAsyncContextManager[None]:
@@ -134,12 +134,12 @@ class Part(Protocol):
         ...
 
 
-class Mount(NamedTuple):
+class PartMount(NamedTuple):
     """A part in its place."""
 
     path: str
     """`/mcp`: that path and all below it."""
-    part: Part
+    part: ServerPart
     scope: Scope | None
     """The scope that a token needs to reach it at all; None: the part looks for itself."""
     admit: Callable[[Mapping[str, str]], Awaitable[Access]] | None = None
@@ -149,7 +149,7 @@ class Mount(NamedTuple):
 class Router:
     """Passes requests to the part with the longest path."""
 
-    def __init__(self, guard: Guard, mounts: Sequence[Mount], log: AccessLog | None = None) -> None:
+    def __init__(self, guard: Guard, mounts: Sequence[PartMount], log: AccessLog | None = None) -> None:
         self._guard = guard
         self._log = log
         self._mounts = sorted(mounts, key=lambda mount: len(mount.path), reverse=True)
@@ -169,32 +169,32 @@ class Router:
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         if (authority := scope.get(AUTHORITY)) is not None:
             headers["host"] = authority.decode("latin-1")
-        exchange = Exchange(scope, TraceContext.of(headers.get(PARENT, "")), send)
+        exchange = RouterExchange(scope, TraceContext.of(headers.get(PARENT, "")), send)
         try:
             _check_once(scope["headers"])
             mount = self._mount(scope["path"])
             access = await self._access(mount, headers)
             exchange.principal = access.principal or ""
             if mount is None:
-                raise Problem(Code.PATH_UNKNOWN)
+                raise HttpProblem(Code.PATH_UNKNOWN)
             if mount.scope is not None:
                 access.require(mount.scope)
-            request = Request(headers, access, exchange.trace)
+            request = RouterRequest(headers, access, exchange.trace)
             await mount.part({**scope, REQUEST: request}, receive, exchange.send)
-        except Refusal as refusal:
+        except HttpRefusal as refusal:
             exchange.code = refusal.name
             await refusal.say(exchange.send)
         finally:
             if self._log is not None:
                 self._log.write(exchange.answered())
 
-    async def _access(self, mount: Mount | None, headers: dict[str, str]) -> Access:
+    async def _access(self, mount: PartMount | None, headers: dict[str, str]) -> Access:
         if mount is None or mount.admit is None:
             return await self._guard.admitted(headers)
         self._guard.admit_page(headers)
         return await mount.admit(headers)
 
-    def _mount(self, path: str) -> Mount | None:
+    def _mount(self, path: str) -> PartMount | None:
         for mount in self._mounts:
             if path == mount.path or path.startswith(f"{mount.path.rstrip('/')}/"):
                 return mount
@@ -206,14 +206,14 @@ def _check_once(headers: Sequence[tuple[bytes, bytes]]) -> None:
     names = [name.decode("latin-1") for name, _ in headers]
     for name in _ONCE.intersection(names):
         if names.count(name) > 1:
-            raise Problem(Code.INVALID_INPUT, f"The request has more than one header {name}.")
+            raise HttpProblem(Code.INVALID_INPUT, f"The request has more than one header {name}.")
 
 
 SAFE: Final = {b"cache-control": b"no-store", b"x-content-type-options": b"nosniff"}
 """Headers of every answer that does not have them: it is for one client, and is what its media type says."""
 
 
-class Exchange:
+class RouterExchange:
     """Passes an answer on, names the trace in it, and keeps what the access log says of it."""
 
     def __init__(self, scope: Any, trace: TraceContext, send: Send) -> None:
@@ -237,10 +237,10 @@ class Exchange:
             self._size += len(message.get("body", b""))
         await self._send(message)
 
-    def answered(self) -> Answered:
+    def answered(self) -> AnsweredRequest:
         """Return what there is to say of it, now that it is over."""
         address = self._scope.get("client")
-        return Answered(
+        return AnsweredRequest(
             method=self._scope["method"],
             path=self._scope["path"],
             client=address[0] if address else "",
@@ -256,10 +256,10 @@ class Exchange:
 class Deferred:
     """Stands in for a part until the first request for it comes."""
 
-    def __init__(self, load: Callable[[], None], opened: Callable[[], AbstractAsyncContextManager[Part]]) -> None:
+    def __init__(self, load: Callable[[], None], opened: Callable[[], AbstractAsyncContextManager[ServerPart]]) -> None:
         self._load = load
         self._opened = opened
-        self._part: asyncio.Future[Part] | None = None
+        self._part: asyncio.Future[ServerPart] | None = None
         self._holding: asyncio.Task[None] | None = None
         self._closing = asyncio.Event()
 
@@ -283,7 +283,7 @@ class Deferred:
         part = await asyncio.shield(self._part)
         await part(scope, receive, send)
 
-    async def _hold(self, found: asyncio.Future[Part]) -> None:
+    async def _hold(self, found: asyncio.Future[ServerPart]) -> None:
         """Load the part and keep it running until the server stops, all in one task."""
         try:
             await asyncio.to_thread(self._load)

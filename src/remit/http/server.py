@@ -27,11 +27,11 @@ from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
 from remit.codes import Code
 from remit.errors import SettingsError
-from remit.http.problem import KIND, PHRASES, Problem
+from remit.http.problem import KIND, PHRASES, HttpProblem
 from remit.http.router import ABORT, AUTHORITY
 
 if TYPE_CHECKING:
-    from remit.http.router import Part
+    from remit.http.router import ServerPart
 
 
 HEAD_S: Final = 20.0
@@ -146,7 +146,7 @@ class _Patient(asyncio.Protocol):
         self._inner.data_received(data)
         self._head = self._head + len(data) if self._in_head() else 0
         if self._head > HEAD_BYTES:
-            self._refuse(Problem(Code.REQUEST_TOO_LARGE, f"The headers are larger than {HEAD_BYTES} bytes."))
+            self._refuse(HttpProblem(Code.REQUEST_TOO_LARGE, f"The headers are larger than {HEAD_BYTES} bytes."))
             return
         if not self.idle:
             self._rest()
@@ -197,9 +197,9 @@ class _Patient(asyncio.Protocol):
 
     def _late(self) -> None:
         self._timer = None
-        self._refuse(Problem(Code.HEAD_TIMEOUT, f"The headers did not arrive within {self._head_s:g} s."))
+        self._refuse(HttpProblem(Code.HEAD_TIMEOUT, f"The headers did not arrive within {self._head_s:g} s."))
 
-    def _refuse(self, problem: Problem) -> None:
+    def _refuse(self, problem: HttpProblem) -> None:
         self._rest()
         if self._transport is not None and not self._transport.is_closing():
             if self._began:
@@ -212,7 +212,7 @@ def _allowed() -> int:
     return _MOST if descriptors == resource.RLIM_INFINITY else max(64, min(_MOST, descriptors - _KEPT_BACK))
 
 
-def _answer(problem: Problem) -> bytes:
+def _answer(problem: HttpProblem) -> bytes:
     head = f"HTTP/1.1 {problem.status} {PHRASES[problem.status]}\r\ncontent-type: {KIND}\r\n"
     head += "cache-control: no-store\r\n"
     return f"{head}content-length: {len(problem.body)}\r\nconnection: close\r\n\r\n".encode() + problem.body
@@ -249,7 +249,7 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 async def serve(
-    app: Part,
+    app: ServerPart,
     listening: socket.socket,
     stop: asyncio.Event,
     *,

@@ -12,11 +12,11 @@ import msgspec
 from remit.codes import Code
 from remit.errors import RunError, SchemaError
 from remit.gateway.budget import Budget
-from remit.gateway.outcome import Answered, Outcome, failed
+from remit.gateway.outcome import Outcome, RecordedAnswer, failed
 from remit.jobs.branch import current
 from remit.models.message import user
-from remit.models.prompt import Output, Sampling
-from remit.models.reply import Reply
+from remit.models.prompt import OutputForm, Sampling
+from remit.models.reply import ModelReply
 from remit.models.strict import without_nulls
 from remit.models.thread import Thread
 from remit.tools.hints import from_json
@@ -25,7 +25,7 @@ from remit.tools.schema import CompiledSchema, compile_schema
 
 if TYPE_CHECKING:
     from remit.jobs.effects.effects import Effects
-    from remit.jobs.effects.port import Question
+    from remit.jobs.effects.port import ModelQuestion
 
 
 NO_SAMPLING: Final = Sampling()
@@ -45,7 +45,7 @@ _REF: Final = "#/$defs/"
 class ModelError(RunError):
     """A model gave no answer that can be used; `outcome` says why, and `reply` is what it said, if it said anything."""
 
-    def __init__(self, outcome: Outcome, step: str, reply: Reply | None = None) -> None:
+    def __init__(self, outcome: Outcome, step: str, reply: ModelReply | None = None) -> None:
         self.outcome = outcome
         self.step = step
         self.reply = reply
@@ -55,7 +55,7 @@ class ModelError(RunError):
 class ModelAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """A whole answer."""
 
-    reply: Reply
+    reply: ModelReply
     thread: Thread
     """The conversation with the answer at its end."""
     value: Any = None
@@ -86,10 +86,10 @@ class AgentAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """The number of times that older turns were left out or summarised."""
 
 
-class Form(NamedTuple):
+class AnswerForm(NamedTuple):
     """The form an answer must have."""
 
-    output: Output
+    output: OutputForm
     schema: CompiledSchema
     kind: Any
     wrapped: bool
@@ -120,7 +120,7 @@ def schema_of(kind: Any) -> dict[str, Any]:
         raise SchemaError(f"{kind!r} cannot be the form of an answer: {error}") from error
 
 
-def form_of(kind: Any) -> Form:
+def form_of(kind: Any) -> AnswerForm:
     """The form of a type, or of a JSON schema. Raises SchemaError if it has none."""
     schema, name = schema_of(kind), "answer"
     if isinstance(kind, dict):
@@ -131,10 +131,10 @@ def form_of(kind: Any) -> Form:
     if wrapped:
         schema = {"type": "object", "properties": {_VALUE: schema}, "required": [_VALUE]}
     safe = "".join(char if char.isascii() and char.isalnum() else "_" for char in name)[:60]
-    return Form(Output(name=safe, schema=schema), compile_schema(schema, closed=False), kind, wrapped)
+    return AnswerForm(OutputForm(name=safe, schema=schema), compile_schema(schema, closed=False), kind, wrapped)
 
 
-async def answer_to(effects: Effects, question: Question, form: Form | None) -> ModelAnswer:
+async def answer_to(effects: Effects, question: ModelQuestion, form: AnswerForm | None) -> ModelAnswer:
     """Ask until there is an answer that can be used; each question after the first has a place of its own.
 
     Raises ModelError.
@@ -175,11 +175,11 @@ async def answer_to(effects: Effects, question: Question, form: Form | None) -> 
         question = msgspec.structs.replace(question, step=current.get().place(), thread=thread)
 
 
-async def _asked(effects: Effects, question: Question) -> Answered:
+async def _asked(effects: Effects, question: ModelQuestion) -> RecordedAnswer:
     outcome = await effects.ask(question)
     if not outcome.ok:
         raise ModelError(outcome, question.step)
-    value: Answered = outcome.value
+    value: RecordedAnswer = outcome.value
     return value
 
 

@@ -35,7 +35,7 @@ class RecipeDefinition(Protocol[T_co]):
         ...
 
 
-class KnownRecipes(Protocol):
+class RecipeTable(Protocol):
     """The recipes that this process can run."""
 
     def get(self, name: str, recorded: str = "") -> RecipeDefinition[Any]:

@@ -28,12 +28,12 @@ OWN_LIMIT: Final = (
 _KEY: Final = re.compile(r"[a-z][a-z0-9_-]{0,79}")
 
 
-class Branch:
+class RunBranch:
     """A sequence of effects within a run."""
 
     __slots__ = ("_keys", "_next", "_opener", "_prefix", "task")
 
-    def __init__(self, prefix: str, task: asyncio.Task[object] | None, opener: Branch | None = None) -> None:
+    def __init__(self, prefix: str, task: asyncio.Task[object] | None, opener: RunBranch | None = None) -> None:
         self._prefix = prefix
         self._opener = opener
         self._next = 0
@@ -85,7 +85,7 @@ class Branch:
         return any(isinstance(limit, asyncio.Timeout) and getattr(limit, "_task", None) in tasks for limit in limits)
 
 
-current: Final[ContextVar[Branch]] = ContextVar("remit_branch")
+current: Final[ContextVar[RunBranch]] = ContextVar("remit_branch")
 """The branch that the running code belongs to."""
 asking: Final[ContextVar[Conversation | None]] = ContextVar("remit_asking", default=None)
 """The knowledge of the model for which the running code works; None: it works for no model."""

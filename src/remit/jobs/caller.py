@@ -10,11 +10,11 @@ import msgspec
 from remit.jobs.skills import Skilled, pins_of
 from remit.journal.labels import OURS
 from remit.policy.overlay import Overlay, parse_overlay
-from remit.tools.budget import Budget, parse_budget
+from remit.tools.budget import ToolBudget, parse_budget
 from remit.tools.provider import JobFacts
 
 if TYPE_CHECKING:
-    from remit.jobs.state import History
+    from remit.jobs.state import JobHistory
     from remit.journal.journal import Journal
     from remit.policy.decision import CallerKind
 
@@ -31,13 +31,13 @@ class JobCaller(msgspec.Struct, frozen=True, kw_only=True):
     overlays: tuple[Overlay, ...]
     skills: Skilled
     """The skills that the whole job is under."""
-    budget: Budget | None
+    budget: ToolBudget | None
     priority: int
     facts: JobFacts
 
 
 async def caller_of(
-    history: History, job: str, labels: Mapping[str, str], recipe: str, journal: Journal, priority: int = 0
+    history: JobHistory, job: str, labels: Mapping[str, str], recipe: str, journal: Journal, priority: int = 0
 ) -> JobCaller:
     """The caller that a job's record describes. Raises PolicyError or UsageError for limits it cannot understand."""
     created = history.created

@@ -31,7 +31,7 @@ FATAL: Final = frozenset(
 """Errors of the run as a whole, which are not results of a part of it."""
 
 
-class Ended(msgspec.Struct, frozen=True, kw_only=True):
+class PassEnd(msgspec.Struct, frozen=True, kw_only=True):
     """What a worker's pass came to."""
 
     how: Literal["completed", "failed", "cancelled", "parked", "stuck", "lost"]

@@ -31,19 +31,19 @@ from remit.errors import (
     VersionError,
 )
 from remit.jobs.caller import caller_of
-from remit.jobs.effects.calls import Recorder
+from remit.jobs.effects.calls import EffectRecorder
 from remit.jobs.effects.effects import Effects
 from remit.jobs.effects.live import LiveEffects
 from remit.jobs.effects.questions import Questions
-from remit.jobs.end import Ended, encoded_result, error_info
-from remit.jobs.inbox import Inbox
+from remit.jobs.end import PassEnd, encoded_result, error_info
+from remit.jobs.inbox import JobInbox
 from remit.jobs.recipe import declared
 from remit.jobs.replay import Running, end, undo_of
 from remit.jobs.routes import LackingError, delay, kept_for, of_version, route_of, unkept
 from remit.jobs.run import Run
 from remit.jobs.skills import refusal, require_on
 from remit.jobs.spans import Activity
-from remit.jobs.state import CODE, WAITING, History, job_of, stuck_by
+from remit.jobs.state import CODE, WAITING, JobHistory, job_of, stuck_by
 from remit.journal.blobs import pack
 from remit.journal.event import UNSET, HeadPatch, Lease
 from remit.journal.kinds import (
@@ -66,7 +66,7 @@ if TYPE_CHECKING:
     from remit.gateway.confirmations import Confirmations
     from remit.gateway.pipeline import Gateway
     from remit.jobs.effects.calls import Waits
-    from remit.jobs.program import Program, Programs
+    from remit.jobs.program import JobProgram, Programs
     from remit.jobs.skills import Skills
     from remit.jobs.versions import Versions
     from remit.journal.event import Event
@@ -90,7 +90,7 @@ class LeasedJob(HeldLease):
         self.labels = head.labels
         self.priority = head.priority
         self.job = job_of(head.stream)
-        self.inbox = Inbox(journal, self.job)
+        self.inbox = JobInbox(journal, self.job)
         self.questions = Questions(journal, confirmations, self.writer)
         self.seen_wakes = head.wakes
         self.route = head.route
@@ -104,7 +104,7 @@ class LeasedJob(HeldLease):
             await self.inbox.refresh()
 
     async def take_over(
-        self, history: History, suspects: dict[str, History], alive: Callable[[str], bool]
+        self, history: JobHistory, suspects: dict[str, JobHistory], alive: Callable[[str], bool]
     ) -> Literal["go on", "later", "deadly"]:
         """Record it if this worker goes on after one that disappeared, and say whether it may go on.
 
@@ -126,7 +126,7 @@ class LeasedJob(HeldLease):
         suspects[self.stream] = history
         return "go on"
 
-    async def leave_to_code(self, history: History, with_code: Callable[[str, str, str], Awaitable[str]]) -> None:
+    async def leave_to_code(self, history: JobHistory, with_code: Callable[[str, str, str], Awaitable[str]]) -> None:
         """Leave the job to another process that works now and has the code that recorded it.
 
         Raises AppendConflictError if there is one: the job is lost to it.
@@ -227,7 +227,7 @@ _STUCK: Final = (NondeterminismError, VersionError, LackingError)
 """Errors of this process, not of the job: another one may continue it."""
 
 
-_UNREAD: Final = History()
+_UNREAD: Final = JobHistory()
 """The history of a job whose events are not read yet; nothing is folded into it."""
 
 
@@ -256,7 +256,7 @@ class JobExecution:
         """Let another worker go on at once; what was announced without an outcome is its to settle (rule 3)."""
         await self.lease.hand_on()
 
-    async def run(self) -> Ended:
+    async def run(self) -> PassEnd:
         """Go as far as possible. Raises JournalError if the journal fails; what is recorded stays."""
         try:
             events = await self._journal.read(self.lease.stream)
@@ -273,15 +273,15 @@ class JobExecution:
                     return await self._damaged(again, again.code.name)
         except AppendConflictError:
             _log.info("%s: another worker took over the job", self.job)
-            return Ended(how="lost")
+            return PassEnd(how="lost")
         except JournalError as error:
             if error.code is not Code.RECORD_INVALID:
                 raise
             # Nothing can be written to this one, and it stops no other job.
             _log.error("%s: %s; see `remit verify`", self.job, error.message)
-            return Ended(how="lost")
+            return PassEnd(how="lost")
 
-    async def _to_end(self, events: Sequence[Event]) -> Ended:
+    async def _to_end(self, events: Sequence[Event]) -> PassEnd:
         """Run, and if its end cannot be recorded, fail the job with the reason."""
         try:
             return await self._run(events)
@@ -292,7 +292,7 @@ class JobExecution:
         finally:
             self._services.suspects.pop(self.lease.stream, None)
 
-    async def _unrecordable(self, error: Exception) -> Ended:
+    async def _unrecordable(self, error: Exception) -> PassEnd:
         """Fail the job in plain words; leave it stuck, if not even they can be recorded. Raises JournalError."""
         reason = ErrorInfo(code=Code.RECORD_INVALID.name, message=error_info(error).message, remedy=_UNRECORDABLE)
         _log.error("%s: %s", self.job, reason.message)
@@ -304,19 +304,19 @@ class JobExecution:
                 raise
             await self.lease.rewrite()
             await self.lease.abandon(Code.RECORD_INVALID.name)
-            return Ended(how="stuck", error=reason)
+            return PassEnd(how="stuck", error=reason)
 
-    async def _damaged(self, error: ChainBrokenError, code: str = "") -> Ended:
+    async def _damaged(self, error: ChainBrokenError, code: str = "") -> PassEnd:
         if await self.lease.current() is None:  # this process stood still, and another one recorded what differs
             raise self.lease.writer.failure or error
         _log.error("%s: %s", self.job, error.message)
         await self.lease.abandon(code)
-        return Ended(how="stuck", error=error_info(error))
+        return PassEnd(how="stuck", error=error_info(error))
 
-    async def _run(self, events: Sequence[Event]) -> Ended:
-        self._history = history = History(events)
+    async def _run(self, events: Sequence[Event]) -> PassEnd:
+        self._history = history = JobHistory(events)
         if history.end is not None:
-            return Ended(how="lost")
+            return PassEnd(how="lost")
         self.lease.route = kept_for(route_of(history.created), self._keeper)
         await self.lease.refresh()
         if history.ending:
@@ -335,7 +335,7 @@ class JobExecution:
             return await self._failed(error_info(error))
         return await self._taken_over() or await self._go_on(program)
 
-    async def _go_on(self, program: Program) -> Ended:
+    async def _go_on(self, program: JobProgram) -> PassEnd:
         self.lease.questions.asked = any(wait.waiting.wait_type == "human" for wait in self._history.waits.values())
         live, effects = await self._effects(program.name, program.admitted)
         running = Running(self._run_of(effects, program.version), effects, program.start)
@@ -344,19 +344,19 @@ class JobExecution:
         finally:
             await running.end()
 
-    async def _taken_over(self) -> Ended | None:
+    async def _taken_over(self) -> PassEnd | None:
         """Go on after a worker that disappeared, if one did; how the job is left, if it may not go on here."""
         match await self.lease.take_over(self._history, self._services.suspects, self._services.alive):
             case "deadly":
                 return await self._stuck(ErrorInfo(code=Code.JOB_ENDS_WORKERS.name, message=DEADLY))
             case "later":
-                return Ended(how="parked")
+                return PassEnd(how="parked")
             case "go on":
                 return None
 
     async def _effects(self, name: str, admitted: frozenset[str] = frozenset()) -> tuple[LiveEffects, Effects]:
         """Effects on the history: what is recorded is returned, the rest is done under the name of a program."""
-        recorder = Recorder(
+        recorder = EffectRecorder(
             self._journal, self.lease.writer, self._history, self._activity, step_by_step=self._services.step_by_step
         )
         lease = self.lease
@@ -389,14 +389,14 @@ class JobExecution:
 
     # --- while the recipe runs
 
-    async def _drive(self, running: Running, waits: Waits) -> Ended | None:
+    async def _drive(self, running: Running, waits: Waits) -> PassEnd | None:
         """Go on until the job is parked or lost; None once the program is done, broken off, or stopped by a person."""
         while True:
             await self._attend(waits)
             if running.done:
                 return None
             if not await self.lease.check():
-                return Ended(how="lost")
+                return PassEnd(how="lost")
             if self.lease.inbox.cancel is not None and not self._history.ending:
                 await running.stop()
                 return None
@@ -405,7 +405,7 @@ class JobExecution:
             if running.quiet and running.matching.failure is not None:
                 return None  # whatever the other branches wait for, it is too late for them
             if running.quiet and await self._park(waits):
-                return Ended(how="parked")
+                return PassEnd(how="parked")
 
     async def _attend(self, waits: Waits) -> None:
         """Wait until something happens, or the first timer is due while other branches still run."""
@@ -438,7 +438,7 @@ class JobExecution:
 
     # --- the end
 
-    async def _over(self, running: Running) -> Ended:
+    async def _over(self, running: Running) -> PassEnd:
         """End the job as its program ended, or leave it stuck."""
         if running.stopped:
             if isinstance(running.matching.failure, JournalError):
@@ -455,7 +455,7 @@ class JobExecution:
             return await self._failed(ErrorInfo(code=Code.RESULT_TOO_LARGE.name, message=reason))
         packed = pack(encoded)
         await self.lease.finish("completed", JobCompleted(result=packed.inline, result_blob=packed.ref), packed.blobs)
-        return Ended(how="completed", encoded=encoded)
+        return PassEnd(how="completed", encoded=encoded)
 
     def _error_of(self, running: Running) -> BaseException | None:
         """Return why a program did not come to its end; None if it did."""
@@ -467,7 +467,7 @@ class JobExecution:
             running.matching.finish()  # an end, good or bad, is one only if nothing recorded is left out
         return running.matching.failure or error
 
-    async def _broken_off(self, error: BaseException) -> Ended:
+    async def _broken_off(self, error: BaseException) -> PassEnd:
         """The recipe did not come to its end."""
         if isinstance(error, JournalError | asyncio.CancelledError):
             raise error
@@ -475,19 +475,19 @@ class JobExecution:
             return await self._stuck(error_info(error), self._route_to(error))
         return await self._failed(error_info(error))
 
-    async def _failed(self, error: ErrorInfo) -> Ended:
+    async def _failed(self, error: ErrorInfo) -> PassEnd:
         if await self._to_undo(error):
             return await self._compensate()
         await self.lease.finish("failed", JobFailed(error=error))
-        return Ended(how="failed", error=error)
+        return PassEnd(how="failed", error=error)
 
-    async def _cancelled(self) -> Ended:
+    async def _cancelled(self) -> PassEnd:
         request = self.lease.inbox.cancel
         by, reason = (request.by, request.reason) if request else ("", "")
         if await self._to_undo(None, by, reason):
             return await self._compensate()
         await self.lease.finish("cancelled", JobCancelled(by=by, reason=reason))
-        return Ended(how="cancelled")
+        return PassEnd(how="cancelled")
 
     def _route_to(self, error: BaseException) -> str:
         """Return which workers can continue a job that this process cannot; empty if only a person can help."""
@@ -499,17 +499,17 @@ class JobExecution:
         recorded, here = self._history.execution, self._services.programs.recipes.carries()
         return "" if not recorded or (created.name, recorded) in here else of_version(created.name, recorded)
 
-    async def _stuck(self, error: ErrorInfo, route: str = "") -> Ended:
+    async def _stuck(self, error: ErrorInfo, route: str = "") -> PassEnd:
         """Leave the job to workers of a route, or to a person: it keeps everything, and can be resumed or cancelled."""
         if route:
             error = msgspec.structs.replace(error, message=f"{self._services.worker}: {error.message}")
             self._services.lacked.add(route)
         due_in = delay(self._history.times_left) if route else None
         if await self.lease.leave(error, route, due_in, cancellable=not self._history.ending):
-            return Ended(how="stuck", error=error)
+            return PassEnd(how="stuck", error=error)
         if self.lease.inbox.cancel is not None and self.lease.writer.failure is None:
             return await self._cancelled()
-        return Ended(how="lost")
+        return PassEnd(how="lost")
 
     # --- undoing what was done
 
@@ -523,7 +523,7 @@ class JobExecution:
             await self._journal.append(self.lease.writer, started, synced=True)
         return bool(steps)
 
-    async def _compensate(self) -> Ended:
+    async def _compensate(self) -> PassEnd:
         """Undo what a recorded compensation names; this needs no code, unless an undo is made from a result."""
         self._activity = Activity(halting=self._activity.halting)
         self._history = await self._folded()
@@ -545,18 +545,18 @@ class JobExecution:
         finally:
             await running.end()
 
-    async def _undone(self, done: CompensationCompleted) -> Ended:
+    async def _undone(self, done: CompensationCompleted) -> PassEnd:
         """End the job; its error says what was undone."""
         started = self._history.compensations[""]
         if started.error is None:
             end_of = JobCancelled(by=started.by, reason=started.reason, undone=done.undone, left=done.left)
             await self.lease.finish("cancelled", end_of)
-            return Ended(how="cancelled")
+            return PassEnd(how="cancelled")
         parts = [f"undone: {', '.join(done.undone)}"] if done.undone else []
         parts += [f"left as they are: {', '.join(done.left)}"] if done.left else []
         error = msgspec.structs.replace(started.error, message=f"{started.error.message} ({'; '.join(parts)})")
         await self.lease.finish("failed", JobFailed(error=error, undone=done.undone, left=done.left))
-        return Ended(how="failed", error=error)
+        return PassEnd(how="failed", error=error)
 
     async def _find_undo(self, step: str) -> UndoDeclared:
         """The undo that the recipe makes from a step's value. Raises VersionError or NotFoundError."""
@@ -564,9 +564,9 @@ class JobExecution:
         program = await self._services.programs.load(history)
         return await undo_of(self._journal, history, program, self.job, step)
 
-    async def _folded(self) -> History:
+    async def _folded(self) -> JobHistory:
         await self._journal.drained()
-        return History(await whole(self._journal, await self._journal.read(self.lease.stream)))
+        return JobHistory(await whole(self._journal, await self._journal.read(self.lease.stream)))
 
 
 class JobServices(msgspec.Struct, frozen=True, kw_only=True):
@@ -593,7 +593,7 @@ class JobServices(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the process of a lease's owner is known to run still."""
     lacked: set[str] = msgspec.field(default_factory=set)
     """Routes of jobs that were left because a tool was missing here."""
-    suspects: dict[str, History] = msgspec.field(default_factory=dict)
+    suspects: dict[str, JobHistory] = msgspec.field(default_factory=dict)
     """Passes under way, by stream: a process may have died of those that count deaths."""
     step_by_step: bool = False
     """Whether an execution ends after each new effect (always-replay, for tests)."""

@@ -14,9 +14,9 @@ from remit.codes import Code
 from remit.errors import AppendConflictError, StateError
 from remit.jobs.state import inbox_of, stream_of
 from remit.journal.blobs import pack
-from remit.journal.event import Blob, Head
+from remit.journal.event import Blob, StreamHead
 from remit.journal.kinds import CancelRequested, Payload, SignalSent, StepDecided, decode
-from remit.journal.proven import Proven
+from remit.journal.proven import ProvenStream
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,14 +27,14 @@ KIND: Final = "inbox"
 Message = SignalSent | CancelRequested | StepDecided
 
 
-class Inbox:
+class JobInbox:
     """The messages left for one job, as its worker has read them so far."""
 
     def __init__(self, journal: Journal, job: str) -> None:
         self._journal = journal
         self._stream = inbox_of(job)
         self._job_stream = stream_of(job)
-        self._proven = Proven(journal, self._stream)
+        self._proven = ProvenStream(journal, self._stream)
         self.messages: list[tuple[int, Message]] = []
         """With their sequence numbers, oldest first."""
 
@@ -72,7 +72,7 @@ class Inbox:
         posted, blobs = _packed(message, value)
         await self._journal.post(self._stream, KIND, posted, blobs=blobs, wakes=(self._job_stream,))
 
-    async def send(self, message: SignalSent, value: bytes, job: Head) -> None:
+    async def send(self, message: SignalSent, value: bytes, job: StreamHead) -> None:
         """Leave a signal durably, and wake the job; one that was left under the same key is not left twice."""
         if not message.key:
             await self.post(message, value)
@@ -83,7 +83,7 @@ class Inbox:
         """Return whether a signal was left under a key."""
         return any(isinstance(message, SignalSent) and message.key == key for _, message in self.messages)
 
-    async def decide(self, message: StepDecided, value: bytes | None, job: Head) -> None:
+    async def decide(self, message: StepDecided, value: bytes | None, job: StreamHead) -> None:
         """Leave the first decision on an attempt durably, and wake the job. Raises StateError if it has one."""
 
         def decided() -> bool:
@@ -94,7 +94,7 @@ class Inbox:
 
         await self._leave(message, value, job, decided)
 
-    async def _leave(self, message: Message, value: bytes | None, job: Head, found: Callable[[], bool]) -> None:
+    async def _leave(self, message: Message, value: bytes | None, job: StreamHead, found: Callable[[], bool]) -> None:
         """Leave a message durably, and wake the job; `found` looks whether it is there already."""
         posted, blobs = _packed(message, value)
         while True:
@@ -109,7 +109,7 @@ class Inbox:
                 continue  # someone left another message at the same moment
             return
 
-    async def correct(self, message: StepDecided, value: bytes | None, job: Head) -> bool:
+    async def correct(self, message: StepDecided, value: bytes | None, job: StreamHead) -> bool:
         """Replace the decision on an attempt durably, or leave the first one if there is none; wake the job.
 
         `job` is the head of the job as the caller found it, with the attempt still in doubt. The correction and that

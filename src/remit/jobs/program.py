@@ -13,7 +13,7 @@ from remit.jobs.plans.graph import run_plan
 from remit.jobs.plans.plan import Child, upgraded
 from remit.jobs.recipe import Recipe, Recipes
 from remit.jobs.routes import LackingError
-from remit.jobs.state import History
+from remit.jobs.state import JobHistory
 from remit.version import __version__
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ PLANNER_VERSION = f"remit-{__version__}"
 _REMEDY: Final = "Resume the job where matching code runs, or cancel it."
 
 
-class Program(msgspec.Struct, frozen=True):
+class JobProgram(msgspec.Struct, frozen=True):
     """A job's code, ready to start from the beginning."""
 
     name: str
@@ -48,7 +48,7 @@ class Programs:
         self._journal = journal
         self.recipes = recipes
 
-    async def load(self, history: History) -> Program:
+    async def load(self, history: JobHistory) -> JobProgram:
         """The program of a job. Raises LackingError (UNKNOWN_RECIPE) or VersionError: other code may fit.
 
         Raises RunError if the job's plan is not recorded.
@@ -66,7 +66,7 @@ class Programs:
         except UsageError as error:
             msg = f"the recorded input does not fit today's recipe: {error.message}"
             raise VersionError(msg, remedy=f"{error.remedy} {_REMEDY}") from error
-        return Program(
+        return JobProgram(
             name=recipe.name,
             version=recipe.execution_version,
             start=lambda run: recipe.function(run, **arguments),
@@ -82,7 +82,7 @@ class Programs:
         except NotFoundError as error:
             raise LackingError(error.message, route=name, code=error.code, remedy=error.remedy) from error
 
-    async def _plan(self, history: History, given: dict[str, Any]) -> Program:
+    async def _plan(self, history: JobHistory, given: dict[str, Any]) -> JobProgram:
         recorded = history.plan
         if recorded is None:
             # Contract: a job without a plan where one is expected fails; it is never planned twice.
@@ -98,7 +98,7 @@ class Programs:
         named = frozenset(node.action.recipe for node in plan.nodes if isinstance(node.action, Child))
         for name in sorted(named):
             self._recipe(name)  # without it nothing of the plan is done here
-        return Program(
+        return JobProgram(
             name=plan.name or "plan",
             version=PLANNER_VERSION,
             start=lambda run: run_plan(run, plan, given, self.recipes, history.children),

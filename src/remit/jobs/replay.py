@@ -37,15 +37,15 @@ from remit.errors import (
     VersionError,
 )
 from remit.gateway.today import CallJudge
-from remit.jobs.branch import Branch, contain, current, ends
+from remit.jobs.branch import RunBranch, contain, current, ends
 from remit.jobs.caller import caller_of
 from remit.jobs.effects.effects import Effects, Matching, effect_name
 from remit.jobs.end import encoded_result, error_info
 from remit.jobs.recipe import declared
-from remit.jobs.run import Requests, Run
+from remit.jobs.run import Run, RunRequests
 from remit.jobs.skills import NO_SKILLS
 from remit.jobs.spans import Activity
-from remit.jobs.state import History, stream_of
+from remit.jobs.state import JobHistory, stream_of
 from remit.jobs.versions import Difference, differences, first_refused, refusal
 from remit.journal.blobs import pack
 from remit.journal.kinds import ErrorInfo, JobCancelled, JobCompleted, JobFailed, UndoDeclared
@@ -57,8 +57,8 @@ if TYPE_CHECKING:
 
     from remit.gateway.outcome import Outcome
     from remit.gateway.services import Services
-    from remit.jobs.effects.port import Answer, CallRequest, Question, Wait
-    from remit.jobs.program import Program
+    from remit.jobs.effects.port import CallRequest, ModelQuestion, Wait, WaitAnswer
+    from remit.jobs.program import JobProgram
     from remit.jobs.skills import Skills
     from remit.jobs.state import CallRecord, ModelRecord, Value, WaitRecord
     from remit.journal.event import Blob
@@ -119,7 +119,7 @@ async def end(task: asyncio.Task[Any]) -> None:
 
 
 async def _rooted(run: Run, start: Callable[[Run], Awaitable[Any]]) -> Any:
-    branch = Branch("", asyncio.current_task())
+    branch = RunBranch("", asyncio.current_task())
     current.set(branch)
     try:
         result = await ends(start(run))
@@ -148,7 +148,7 @@ class RefusingEffects:
     async def call(self, request: CallRequest, record: CallRecord) -> Outcome:  # noqa: ARG002 - the port's
         return await self._stop(request.step, f"a call of {request.tool}")
 
-    async def ask(self, question: Question, record: ModelRecord) -> Outcome:  # noqa: ARG002 - the port's
+    async def ask(self, question: ModelQuestion, record: ModelRecord) -> Outcome:  # noqa: ARG002 - the port's
         return await self._stop(question.step, "a question to a model")
 
     async def model_differs(self, started: CommandStarted, recorded: str, current: str) -> None:
@@ -157,10 +157,10 @@ class RefusingEffects:
     async def value(self, step: str, kind: type[Value]) -> Value:
         return await self._stop(step, kind.KIND.removesuffix("_recorded"))
 
-    async def wait(self, wait: Wait, record: WaitRecord | None) -> Answer:  # noqa: ARG002 - the port's
+    async def wait(self, wait: Wait, record: WaitRecord | None) -> WaitAnswer:  # noqa: ARG002 - the port's
         return await self._stop(wait.step, f"a wait ({wait.type})")
 
-    async def poll(self, wait: Wait) -> Answer | None:  # noqa: ARG002 - the port's
+    async def poll(self, wait: Wait) -> WaitAnswer | None:  # noqa: ARG002 - the port's
         return None
 
     async def child(self, started: ChildStarted, blobs: tuple[Blob, ...]) -> Never:  # noqa: ARG002 - the port's
@@ -225,7 +225,7 @@ def worst(calls: tuple[CallToday, ...]) -> Change | Literal["same"]:
 
 
 async def calls_today(
-    services: Services, history: History, job: str, labels: Mapping[str, str], recipe: str
+    services: Services, history: JobHistory, job: str, labels: Mapping[str, str], recipe: str
 ) -> tuple[CallToday, ...]:
     """The recorded calls of a job that would not end as recorded, by schema, policy and readiness of today."""
     job_caller = await caller_of(history, job, labels, recipe, services.journal)
@@ -236,7 +236,7 @@ async def calls_today(
 
 
 async def calls_of(
-    services: Services, history: History, caller: Caller, overlays: Sequence[Overlay] = ()
+    services: Services, history: JobHistory, caller: Caller, overlays: Sequence[Overlay] = ()
 ) -> tuple[CallToday, ...]:
     """Return those of one caller's recorded calls that would not end as recorded."""
     changes, judge = [], CallJudge(services, caller, overlays)
@@ -304,15 +304,15 @@ class ReplayReport(msgspec.Struct, frozen=True, kw_only=True):
 
 async def replay(
     journal: Journal,
-    history: History,
-    program: Program,
+    history: JobHistory,
+    program: JobProgram,
     catalog: Catalog,
     migrations: Migrations,
     job: str,
     policy: str = "warn",
     skills: Skills = NO_SKILLS,
     model: str = "",
-    stop: Stop | None = None,
+    stop: ReplayStop | None = None,
 ) -> ReplayReport:
     """Run a program on a history; `stop` looks at it where the program comes by a place.
 
@@ -353,7 +353,7 @@ def require_allowed(drifts: tuple[Difference, ...], policy: str) -> None:
         raise refusal(refused, "Replay it all the same with --anyway (anyway=true), or set jobs.mismatch to warn.")
 
 
-async def undo_of(journal: Journal, history: History, program: Program, job: str, step: str) -> UndoDeclared:
+async def undo_of(journal: Journal, history: JobHistory, program: JobProgram, job: str, step: str) -> UndoDeclared:
     """The undo that a program makes from a step's recorded value. Raises VersionError if this code makes none."""
     _, handler = await _ran(journal, history, program, job)
     if step not in handler.undos:
@@ -365,7 +365,12 @@ async def undo_of(journal: Journal, history: History, program: Program, job: str
 
 
 async def _ran(
-    journal: Journal, history: History, program: Program, job: str, model: str = "", stop: Stop | None = None
+    journal: Journal,
+    history: JobHistory,
+    program: JobProgram,
+    job: str,
+    model: str = "",
+    stop: ReplayStop | None = None,
 ) -> tuple[Running, RefusingEffects]:
     """Run a program on a history until it ends, or every branch wants something new."""
     activity = Activity()
@@ -387,7 +392,9 @@ async def _ran(
     return running, handler
 
 
-async def _compare(running: Running, handler: RefusingEffects, history: History, journal: Journal) -> Divergence | None:
+async def _compare(
+    running: Running, handler: RefusingEffects, history: JobHistory, journal: Journal
+) -> Divergence | None:
     task = running.task
     error = running.matching.failure or (None if task.cancelled() else task.exception())
     if isinstance(error, NondeterminismError):
@@ -404,7 +411,7 @@ async def _compare(running: Running, handler: RefusingEffects, history: History,
     return await _compare_result(task.result(), history, journal)
 
 
-def _left_over(matching: Matching, history: History) -> Divergence | None:
+def _left_over(matching: Matching, history: JobHistory) -> Divergence | None:
     """A recorded effect that the recipe did not come by any more."""
     if matching.skipped is None or isinstance(history.end, JobCancelled):
         return None
@@ -412,7 +419,7 @@ def _left_over(matching: Matching, history: History) -> Divergence | None:
     return Divergence(step=matching.skipped, recorded=recorded, now="nothing there any more")
 
 
-def _compare_error(error: Exception, history: History) -> Divergence | None:
+def _compare_error(error: Exception, history: JobHistory) -> Divergence | None:
     now, recorded = error_info(error), _recorded_error(history)
     if recorded is not None:
         if (recorded.code, recorded.message) == (now.code, now.message):
@@ -422,7 +429,7 @@ def _compare_error(error: Exception, history: History) -> Divergence | None:
     return Divergence(step="end", recorded=ended, now=f"{now.code}: {now.message}")
 
 
-def _recorded_error(history: History) -> ErrorInfo | None:
+def _recorded_error(history: JobHistory) -> ErrorInfo | None:
     """Return what the recipe failed with; the job's end also says what was undone afterwards."""
     compensation = history.compensations.get("")
     if compensation is not None:
@@ -430,7 +437,7 @@ def _recorded_error(history: History) -> ErrorInfo | None:
     return history.end.error if isinstance(history.end, JobFailed) else None
 
 
-async def _compare_result(result: Any, history: History, journal: Journal) -> Divergence | None:
+async def _compare_result(result: Any, history: JobHistory, journal: Journal) -> Divergence | None:
     try:
         now = encoded_result(result)
     except RunError as unfit:
@@ -454,7 +461,7 @@ Look = Callable[[FrameType, str], None]
 """Looks at the recipe's frame; the text says what the recipe wants there."""
 
 
-class Stop:
+class ReplayStop:
     """The place where a replay stops, and what looks at it."""
 
     def __init__(self, step: str, look: Look) -> None:
@@ -476,7 +483,7 @@ class Stop:
     def look(self, frame: FrameType, wanted: str, run: Run) -> None:
         """Look once, with the run closed."""
         self.reached = True
-        requests, run.requests = run.requests, Requests()
+        requests, run.requests = run.requests, RunRequests()
         token = current.set(_Closed("", None))
         try:
             self._look(frame, wanted)
@@ -489,7 +496,7 @@ class Stop:
 class StoppingMatching(Matching):
     """Matches places, and stops at one of them."""
 
-    def __init__(self, effects: Effects, stop: Stop) -> None:
+    def __init__(self, effects: Effects, stop: ReplayStop) -> None:
         super().__init__(effects.history, effects.activity)
         self.run: Run | None = None
         self.root: asyncio.Task[Any] | None = None
@@ -506,7 +513,7 @@ class StoppingMatching(Matching):
         return super().enter(step, kind)
 
 
-class _Closed(Branch):
+class _Closed(RunBranch):
     """The branch of an onlooker: it has no places."""
 
     def pass_by(self) -> None:

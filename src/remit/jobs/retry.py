@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from remit.jobs.state import History, is_undo, stuck_by
+from remit.jobs.state import JobHistory, is_undo, stuck_by
 from remit.journal import kinds as k
 from remit.journal.effects import effect_of
 from remit.journal.lineage import LEFT_BEHIND, recorded_times
@@ -31,13 +31,13 @@ class TakenOver(msgspec.Struct, frozen=True, kw_only=True):
     """Those among them whose effect stands: it was had, or may have been (rule 21)."""
 
 
-def failing_step(history: History) -> str:
+def failing_step(history: JobHistory) -> str:
     """The step that a job failed in; empty if its own code failed, or nothing did."""
     error = history.end.error if isinstance(history.end, k.JobFailed) else None
     return error.step if error is not None and error.step in history.places else ""
 
 
-def take_over(events: Sequence[Event], history: History, step: str) -> TakenOver:
+def take_over(events: Sequence[Event], history: JobHistory, step: str) -> TakenOver:
     """Return what a retry from `step` keeps of a job; an empty one keeps every step that has ended.
 
     Steps that were undone run again, and those that only waited. With each step run again all that began after it,
@@ -68,7 +68,7 @@ def _place(payload: k.Payload) -> str:
     return "" if isinstance(payload, (*LEFT_BEHIND, k.StepArgsGiven)) else place
 
 
-def _kept(history: History, place: str) -> bool:
+def _kept(history: JobHistory, place: str) -> bool:
     """Return whether a place has an outcome, or a call that may have happened (rule 3)."""
     if place in history.calls:
         return history.calls[place].ended or history.calls[place].unknown
@@ -101,7 +101,7 @@ def _beside(one: str, other: str) -> bool:
     return False
 
 
-def acted(history: History, place: str) -> bool:
+def acted(history: JobHistory, place: str) -> bool:
     """Return whether a call had its effect there, or may have, and it was not undone."""
     record, undone = history.calls.get(place), history.undone.get(place)
     if record is None or record.started is None or record.refused is not None:

@@ -41,8 +41,8 @@ from remit.jobs.answers import (
     schema_of,
 )
 from remit.jobs.bound import RecipeCall, args_of
-from remit.jobs.branch import Branch, Countdown, asking, current, ends
-from remit.jobs.effects.port import Question, Undo, Wait, checked_undo
+from remit.jobs.branch import Countdown, RunBranch, asking, current, ends
+from remit.jobs.effects.port import ModelQuestion, Undo, Wait, checked_undo
 from remit.jobs.end import error_info
 from remit.jobs.spans import Span, due, seconds_of, words
 from remit.journal.blobs import pack
@@ -55,7 +55,7 @@ from remit.tools.hints import from_json
 if TYPE_CHECKING:
     from remit.gateway.budget import Budget
     from remit.gateway.conversation import Conversation
-    from remit.jobs.bound import KnownRecipes
+    from remit.jobs.bound import RecipeTable
     from remit.jobs.effects.effects import Effects
     from remit.journal.journal import Journal
     from remit.models.message import Message
@@ -70,7 +70,7 @@ _MANY: Final = 64
 """So many are remembered before those that were awaited are forgotten."""
 
 
-class Requests:
+class RunRequests:
     """Remembers the coroutines of a run's effects, and where they were made."""
 
     __slots__ = ("_made",)
@@ -109,7 +109,7 @@ class Requesting(Protocol):
     """The noun that has requests."""
 
     @property
-    def requests(self) -> Requests:
+    def requests(self) -> RunRequests:
         """The requests of the run."""
         ...
 
@@ -190,7 +190,7 @@ class Branches:
 
     async def within(self, work: Awaitable[T], prefix: str) -> T:
         """Do work in the running task, with places below `prefix`."""
-        token = current.set(Branch(prefix, asyncio.current_task(), current.get()))
+        token = current.set(RunBranch(prefix, asyncio.current_task(), current.get()))
         try:
             return await work
         finally:
@@ -200,12 +200,12 @@ class Branches:
         self._activity.unblock()  # a branch more is active; its end takes it back
         context = copy_context()
         task = asyncio.get_running_loop().create_task(ends(branch), context=context)
-        own = Branch(prefix, task, current.get())
+        own = RunBranch(prefix, task, current.get())
         context.run(current.set, own)
         task.add_done_callback(partial(self._over, own))
         return task
 
-    def _over(self, branch: Branch, _task: asyncio.Task[Any]) -> None:
+    def _over(self, branch: RunBranch, _task: asyncio.Task[Any]) -> None:
         branch.task = None  # which holds the branch by its context: each would wait for the collector of garbage
         self._activity.block()
 
@@ -222,7 +222,7 @@ class Run:
     recorded values only, read clock and chance here, and keep other I/O inside tools.
     """
 
-    def __init__(self, job_id: str, principal: str, effects: Effects, recipes: KnownRecipes, version: str = "") -> None:
+    def __init__(self, job_id: str, principal: str, effects: Effects, recipes: RecipeTable, version: str = "") -> None:
         self.job_id = job_id
         self.principal = principal
         self.recipes = recipes
@@ -230,7 +230,7 @@ class Run:
         """
         self.version = version
         """The declared version of the recipe that the job began under: decide on it what `migrates` leaves to you."""
-        self.requests = Requests()
+        self.requests = RunRequests()
         self._effects = effects
         self._branches = Branches(effects)
 
@@ -363,7 +363,7 @@ class Run:
         thread = prompt if isinstance(prompt, Thread) else _thread_of(prompt)
         step = current.get().place(key)
         form = form_of(output) if output is not None else None
-        question = Question(
+        question = ModelQuestion(
             step=step,
             model=model,
             thread=thread,

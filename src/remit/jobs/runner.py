@@ -24,7 +24,7 @@ _PATIENCE_S: Final = 5.0
 """Seconds that a server which was down gets to list its tools."""
 
 
-class Runner:
+class JobRunner:
     """Runs leased jobs with the services of this process."""
 
     kind: Final = KIND

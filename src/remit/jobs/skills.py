@@ -103,7 +103,7 @@ def under(skills: Skilled) -> Iterator[InForce]:
         _in_force.reset(token)
 
 
-class Admission(NamedTuple):
+class SkillAdmission(NamedTuple):
     """The skills of a new job."""
 
     pins: tuple[SkillPin, ...] = ()
@@ -112,9 +112,9 @@ class Admission(NamedTuple):
 
 
 class Skills(Protocol):
-    """What knows the skills of this process."""
+    """The skills of this process."""
 
-    async def admit(self, run_types: Sequence[str], named: Sequence[str]) -> Admission:
+    async def admit(self, run_types: Sequence[str], named: Sequence[str]) -> SkillAdmission:
         """Take up the `named` skills for a new job that runs recipes of these names.
 
         Raises StateError if no enabled skill allows one of them (SKILL_DISABLED), or if a named one cannot be used
@@ -163,9 +163,9 @@ class NoSkills:
 
     holds = False
 
-    async def admit(self, run_types: Sequence[str], named: Sequence[str]) -> Admission:  # noqa: ARG002 - the port's
+    async def admit(self, run_types: Sequence[str], named: Sequence[str]) -> SkillAdmission:  # noqa: ARG002 - the port's
         _none_of(named)
-        return Admission()
+        return SkillAdmission()
 
     async def digests(self, names: Sequence[str]) -> dict[str, str]:  # noqa: ARG002 - the port's
         return {}

@@ -15,7 +15,7 @@ from remit.journal.blobs import BlobRef
 from remit.journal.effects import recorded
 from remit.journal.event import Event
 from remit.journal.kinds import STUCK
-from remit.models.thread import Known, tip_of
+from remit.models.thread import KnownPrompts, tip_of
 
 ENDED: Final = frozenset({"completed", "failed", "cancelled"})
 KIND: Final = "job"
@@ -105,7 +105,7 @@ PROGRESS: Final[frozenset[type]] = frozenset(
 """Events that a pass gets done, or leaves for later; to announce a call is not yet to get it done."""
 
 
-class Turns(msgspec.Struct, eq=False, gc=False):
+class LimitTurns(msgspec.Struct, eq=False, gc=False):
     """Waits of a step for its turn in a limit."""
 
     turns: int = 0
@@ -113,7 +113,7 @@ class Turns(msgspec.Struct, eq=False, gc=False):
     """When the turn was to come, by the last of them."""
 
 
-class CallRecord(Turns, eq=False, gc=False):
+class CallRecord(LimitTurns, eq=False, gc=False):
     """What is recorded of one call."""
 
     started: k.ToolInvocationStarted | None = None
@@ -162,7 +162,7 @@ class CallRecord(Turns, eq=False, gc=False):
         return ("", ended.request_hash) if ended.request_hash else (ended.tool_name, ended.arguments_hash)
 
 
-class ModelRecord(Turns, eq=False, gc=False):
+class ModelRecord(LimitTurns, eq=False, gc=False):
     """What is recorded of one question to a model."""
 
     started: k.CommandStarted | None = None
@@ -247,7 +247,7 @@ class WaitRecord:
         self.completed: k.WaitCompleted | k.TimerFired | None = None
 
 
-class History:
+class JobHistory:
     """Everything recorded of a job, by place."""
 
     def __init__(self, events: Iterable[Event] = ()) -> None:
@@ -264,7 +264,7 @@ class History:
         self.returned: dict[str, k.ChildEnded] = {}
         """Results of child recipes, by place."""
         self.models: dict[str, ModelRecord] = {}
-        self.known = Known(set(), set())
+        self.known = KnownPrompts(set(), set())
         """Prompts that the stream holds."""
         self.provenance = Provenance()
         """The outputs that are trusted, and what people approved."""

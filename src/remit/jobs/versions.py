@@ -22,9 +22,9 @@ from remit.journal.kinds import SchemaDriftRecorded, VersionMismatchRecorded
 from remit.tools.drift import compare_input, compare_output
 
 if TYPE_CHECKING:
-    from remit.jobs.program import Program
+    from remit.jobs.program import JobProgram
     from remit.jobs.skills import Skills
-    from remit.jobs.state import CallRecord, History
+    from remit.jobs.state import CallRecord, JobHistory
     from remit.journal.journal import Journal
     from remit.journal.writer import StreamWriter
     from remit.tools.catalog import Catalog, Tool
@@ -82,8 +82,8 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def differences(
-    history: History,
-    program: Program | None,
+    history: JobHistory,
+    program: JobProgram | None,
     catalog: Catalog,
     journal: Journal,
     migrations: Migrations,
@@ -101,7 +101,7 @@ async def differences(
     return drift + tools
 
 
-def _of_code(history: History, program: Program | None) -> list[Difference]:
+def _of_code(history: JobHistory, program: JobProgram | None) -> list[Difference]:
     created = history.created
     of_code: list[Difference] = []
     if created is None or program is None:
@@ -124,7 +124,7 @@ def _of_code(history: History, program: Program | None) -> list[Difference]:
     return of_code
 
 
-async def _of_skills(history: History, skills: Skills) -> list[Difference]:
+async def _of_skills(history: JobHistory, skills: Skills) -> list[Difference]:
     pins = pins_of(history.created)
     now = await skills.digests([pin.name for pin in pins]) if pins else {}
     return [
@@ -147,7 +147,7 @@ class _Tools:
         self._journal = journal
         self._migrations = migrations
 
-    async def compare(self, history: History) -> list[Difference]:
+    async def compare(self, history: JobHistory) -> list[Difference]:
         """Everything that differs, by the name of the tool."""
         seen: dict[str, CallRecord] = {}
         for record in history.calls.values():
@@ -230,7 +230,7 @@ class Versions:
         """`warn`, `fail` or `migrate`."""
         return self._policy
 
-    async def check(self, history: History, writer: StreamWriter, program: Program) -> None:
+    async def check(self, history: JobHistory, writer: StreamWriter, program: JobProgram) -> None:
         """Record every difference once, with both sides.
 
         Raises VersionError if the policy is `fail`, or `migrate` and no registered migration covers the difference.
@@ -244,7 +244,7 @@ class Versions:
             help_ = "register a migration" if self._policy == "migrate" else "set jobs.mismatch to warn"
             raise refusal(refused, f"Resume the job where that version runs, or {help_}.")
 
-    def _news(self, history: History, found: list[Difference]) -> list[Difference]:
+    def _news(self, history: JobHistory, found: list[Difference]) -> list[Difference]:
         """Return what is not recorded yet, and that the recorded code goes on after other code was to."""
         news = [difference for difference in found if self._is_news(history, difference)]
         created, back, was = history.created, history.execution, history.under
@@ -253,7 +253,7 @@ class Versions:
             news.append(Difference(subject=about, about=about, recorded=was, current=back))
         return news
 
-    def _is_news(self, history: History, one: Difference) -> bool:
+    def _is_news(self, history: JobHistory, one: Difference) -> bool:
         if one.about in _OF_JOB and self._policy != "fail":
             return one.current != history.under  # other code may have gone on since this one did
         return (one.subject, one.current) not in history.drifts

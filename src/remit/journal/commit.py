@@ -29,7 +29,7 @@ import msgspec
 
 from remit.codes import Code
 from remit.errors import AppendConflictError, JournalError
-from remit.journal.event import NO_PATCH, Append, Commit, Event, Head, Lease
+from remit.journal.event import NO_PATCH, Append, Commit, Event, Lease, StreamHead
 
 Outcomes = Sequence[JournalError | None]
 
@@ -401,7 +401,7 @@ class ReadThread:
             perform(task, self._loop)
 
 
-COLUMNS: Final = Head.__struct_fields__
+COLUMNS: Final = StreamHead.__struct_fields__
 """A head's columns are named as its fields are, and come in their order."""
 HEADS: Final = f"SELECT {', '.join(COLUMNS)} FROM heads"  # noqa: S608 - names of fields
 
@@ -414,9 +414,9 @@ def reached(bounds: Sequence[int]) -> str:
     return f"CASE {steps} ELSE {len(bounds)} END" if bounds else "0"
 
 
-def to_head(row: Sequence[Any]) -> Head:
+def to_head(row: Sequence[Any]) -> StreamHead:
     """The head in a row that begins with COLUMNS, its labels as JSON text."""
-    return Head(
+    return StreamHead(
         stream=row[0],
         kind=row[1],
         state=row[2],

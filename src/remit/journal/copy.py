@@ -25,7 +25,7 @@ from msgspec.structs import replace
 
 from remit.codes import Code
 from remit.errors import AppendConflictError, ChainBrokenError, JournalError, RecordPrunedError, StateError
-from remit.journal.event import NO_PATCH, Append, Cut, Event, Head, HeadPatch, HeadQuery, link, root
+from remit.journal.event import NO_PATCH, Append, Cut, Event, HeadPatch, HeadQuery, StreamHead, link, root
 from remit.journal.examination import examine
 from remit.journal.journal import PAGE, Journal
 from remit.journal.kinds import JournalVouched
@@ -34,7 +34,7 @@ from remit.journal.retirement import (
     LIVE,
     MOVED,
     STREAM,
-    Standing,
+    CopyState,
     busy,
     is_final,
     mark_copied,
@@ -99,7 +99,7 @@ async def refuse_busy(source: Journal) -> None:
     _refuse_busy(source, await _heads(source))
 
 
-def _refuse_busy(source: Journal, heads: Sequence[Head]) -> None:
+def _refuse_busy(source: Journal, heads: Sequence[StreamHead]) -> None:
     now = source.clock.now()
     held = [head for head in heads if not head.closed and head.lease_until is not None and head.lease_until > now]
     if held:
@@ -116,7 +116,7 @@ async def _copy_blobs(source: Journal, target: Journal) -> int:
     return count
 
 
-async def _heads(source: Journal) -> list[Head]:
+async def _heads(source: Journal) -> list[StreamHead]:
     """Every head, oldest stream first, so that the copy lists them in the same order."""
     signing = await source.heads(HeadQuery(kind=_SIGNING, limit=1))
     heads = [head async for head in every_head(source, HeadQuery())]
@@ -124,7 +124,7 @@ async def _heads(source: Journal) -> list[Head]:
     return [*_before(signing, heads)]
 
 
-def _before(signing: Sequence[Head], heads: Sequence[Head]) -> Iterator[Head]:
+def _before(signing: Sequence[StreamHead], heads: Sequence[StreamHead]) -> Iterator[StreamHead]:
     """Heads, with the stream that was signing as it was found first, and without those that have signed since."""
     passed = not signing
     for head in heads:
@@ -135,7 +135,7 @@ def _before(signing: Sequence[Head], heads: Sequence[Head]) -> Iterator[Head]:
         passed = passed or here
 
 
-async def _refuse_another_history(source: Journal, head: Head, there: Head) -> None:
+async def _refuse_another_history(source: Journal, head: StreamHead, there: StreamHead) -> None:
     """Go on only where what the target has of a stream is how it begins in the source."""
     if there.seq < head.seq:
         try:
@@ -151,7 +151,7 @@ async def _refuse_another_history(source: Journal, head: Head, there: Head) -> N
         raise AppendConflictError(msg, remedy="Copy to an empty journal, or to one from an earlier copy.")
 
 
-async def _copy_stream(source: Journal, target: Journal, head: Head, there: Head | None) -> int:
+async def _copy_stream(source: Journal, target: Journal, head: StreamHead, there: StreamHead | None) -> int:
     """Events first, then what the head says beside them; how many events were missing."""
     begin = seq = there.seq if there else 0
     chained = there.hash if there else root(head.stream)
@@ -182,7 +182,7 @@ async def _next(source: Journal, stream: str, seq: int) -> list[Event]:
 
 
 def _append(
-    head: Head,
+    head: StreamHead,
     seq: int,
     chained: bytes,
     epoch: int,
@@ -203,7 +203,7 @@ def _append(
     )
 
 
-def _patch(head: Head) -> HeadPatch:
+def _patch(head: StreamHead) -> HeadPatch:
     return HeadPatch(
         state=head.state,
         due_at=head.due_at,
@@ -216,7 +216,7 @@ def _patch(head: Head) -> HeadPatch:
     )
 
 
-async def _prove(target: Journal, head: Head, proven: set[str]) -> None:
+async def _prove(target: Journal, head: StreamHead, proven: set[str]) -> None:
     await target.examine(head.stream, proven)
     there = await target.head(head.stream)
     if there is None or (there.seq, there.hash) != (head.seq, head.hash):
@@ -243,7 +243,7 @@ async def move(source: Journal, target: Journal, progress: Progress = _no_progre
     Raises as `copy` does; JournalError (JOURNAL_MOVED, JOURNAL_BACKUP) if the source does not run jobs itself.
     """
     standing, there = await standing_of(source), await standing_of(target)
-    begun = standing == Standing(MOVED, target.url) and there.state != LIVE
+    begun = standing == CopyState(MOVED, target.url) and there.state != LIVE
     if standing.state != LIVE and not begun:
         raise refusal(source.url, standing.state, standing.place)
     copied = await back_up(source, target, progress)
@@ -255,7 +255,7 @@ async def move(source: Journal, target: Journal, progress: Progress = _no_progre
     return copied
 
 
-async def activate(journal: Journal, by: str, *, unfinished: bool = False) -> Standing:
+async def activate(journal: Journal, by: str, *, unfinished: bool = False) -> CopyState:
     """Let a copy, or a journal that moved, run jobs; what it was before. The other one must never run again.
 
     Raises JournalError (JOURNAL_BACKUP) for a copy that is not complete, or a shard's that was not proven, unless
@@ -266,7 +266,7 @@ async def activate(journal: Journal, by: str, *, unfinished: bool = False) -> St
         reason = f"{journal.url}: the shard moved to {standing.place} for good, and runs there"
         remedy = f"Put the URL of {standing.place} in its place in journal.url; `remit journal move` moves it on."
         raise JournalError(reason, code=Code.JOURNAL_MOVED, remedy=remedy)
-    if standing == Standing(MOVED, journal.url) and not unfinished:
+    if standing == CopyState(MOVED, journal.url) and not unfinished:
         reason = f"{journal.url}: the shard is still moving here"
         remedy = "Run `remit journal move` again. If its old place is lost, add --unfinished."
         raise JournalError(reason, code=Code.JOURNAL_BACKUP, remedy=remedy)
@@ -314,7 +314,7 @@ async def seal_all(journal: Journal, *, vouched: bool = False) -> Resealed:
     while page := await journal.heads(HeadQuery(limit=PAGE, before=before)):
         before = page[-1].stream
         streams += len(page)
-        good: list[Head] = []
+        good: list[StreamHead] = []
         for head in page:
             doubt, former = seals.doubt(head), seals.before_lease(head)
             if doubt is None and head.seal.startswith(seals.current):
@@ -335,7 +335,7 @@ async def seal_all(journal: Journal, *, vouched: bool = False) -> Resealed:
     return Resealed(streams=streams, sealed=sealed, unsealed=tuple(unsealed), problems=tuple(problems))
 
 
-async def _seal(journal: Journal, head: Head, seals: Seals) -> bool:
+async def _seal(journal: Journal, head: StreamHead, seals: Seals) -> bool:
     """Return whether it is sealed: not where someone wrote to the stream at the same moment, who sealed it then."""
     seal = seals.seal(head)
     append = Append(

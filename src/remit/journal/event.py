@@ -66,7 +66,7 @@ class Scanned(msgspec.Struct, frozen=True, gc=False):
     """Whether there are events after it, or some may still appear before the newest one."""
 
 
-class End(NamedTuple):
+class StreamEnd(NamedTuple):
     """The newest event of a stream, or of a stretch of it."""
 
     stream: str
@@ -78,14 +78,14 @@ class End(NamedTuple):
 class Ends(msgspec.Struct, frozen=True, gc=False):
     """A stretch of the whole journal: the newest event of each stream in it."""
 
-    ends: tuple[End, ...]
+    ends: tuple[StreamEnd, ...]
     position: int
     """Position at which the next stretch begins: everything up to here was looked at."""
     more: bool
     """Whether there are events after it, or some may still appear before the newest one."""
 
 
-class Fold(msgspec.Struct, frozen=True, gc=False):
+class JournalFold(msgspec.Struct, frozen=True, gc=False):
     """An index that can be made again at any time, such as what was summed over all events up to a position."""
 
     name: str
@@ -105,7 +105,7 @@ class Blob(msgspec.Struct, frozen=True, gc=False):
     kept longer decides."""
 
 
-class Head(msgspec.Struct, frozen=True, kw_only=True):
+class StreamHead(msgspec.Struct, frozen=True, kw_only=True):
     """The newest state of a stream."""
 
     stream: str
@@ -279,7 +279,7 @@ class HeadQuery(msgspec.Struct, frozen=True, kw_only=True):
         return self.text.encode("utf-8", "surrogatepass").lower().decode("utf-8", "surrogatepass")
 
 
-class Tally(NamedTuple):
+class StreamTally(NamedTuple):
     """The number of streams made in the same stretch of time, in the same state, which took about as long."""
 
     stretch: int
@@ -293,7 +293,7 @@ class Tally(NamedTuple):
 class Lease(msgspec.Struct, frozen=True, kw_only=True):
     """A stream someone now holds, and how it was found."""
 
-    head: Head
+    head: StreamHead
     """As it is now, with the new epoch and lease."""
     previous_state: str
     previous_owner: str | None
@@ -304,7 +304,7 @@ class Lease(msgspec.Struct, frozen=True, kw_only=True):
     """The share that the claim looked at last: the next claim goes on after it."""
 
 
-class Claim(msgspec.Struct, frozen=True, kw_only=True):
+class LeaseClaim(msgspec.Struct, frozen=True, kw_only=True):
     """A request for work: due streams of a kind, highest priority first, then by shares in turn, then longest due."""
 
     kind: str

@@ -13,7 +13,7 @@ from remit.canonical import sha256
 from remit.codes import Code
 from remit.errors import ChainBrokenError, PayloadErasedError
 from remit.journal.blobs import BlobRef
-from remit.journal.event import UNSET, Event, Head, root, verify
+from remit.journal.event import UNSET, Event, StreamHead, root, verify
 from remit.journal.kinds import (
     ApprovalRemembered,
     ApprovalRevoked,
@@ -54,7 +54,7 @@ STRETCH: Final = 400
 _TWIN: Final = f'{TWIN}"'.encode()
 
 
-class Values(Blobs, Protocol):
+class EventValues(Blobs, Protocol):
     """Reads what stands beside events."""
 
     async def value(self, inline: OptionalRaw, ref: OptionalRef) -> bytes | None:
@@ -86,7 +86,9 @@ async def pass_by(_events: Sequence[Event], _payloads: Sequence[Payload | None])
     """Take nothing."""
 
 
-def prove(head: Head, events: Sequence[Event], seals: Seals | None, after: tuple[int, bytes] | None = None) -> None:
+def prove(
+    head: StreamHead, events: Sequence[Event], seals: Seals | None, after: tuple[int, bytes] | None = None
+) -> None:
     """Raise ChainBrokenError unless these events chain to the head, and its seal holds where there are keys (rule 14).
 
     `events` are those up to the head's seq: all of them, what is left of them after a stub, or those `after` a length
@@ -98,10 +100,10 @@ def prove(head: Head, events: Sequence[Event], seals: Seals | None, after: tuple
 
 
 async def examine(
-    head: Head,
+    head: StreamHead,
     pages: AsyncIterable[Sequence[Event]],
     seals: Seals | None,
-    values: Values,
+    values: EventValues,
     now: int,
     *,
     proven: set[str] | None = None,
@@ -140,7 +142,7 @@ async def examine(
     return Examined(end[0] - pruned, looking.erased, seals is not None, absent, pruned, missing)
 
 
-def _prove_end(head: Head, end: tuple[int, bytes]) -> None:
+def _prove_end(head: StreamHead, end: tuple[int, bytes]) -> None:
     length, last = end
     if length != head.seq or last != head.hash:
         msg = f"{head.stream}: the head says {head.seq} events, the stream holds {length} that chain to another value"
@@ -169,7 +171,7 @@ def _beside(payload: type[Payload]) -> _Beside:
 class _Examination:
     """The values of one stream."""
 
-    def __init__(self, values: Values, now: int, proven: set[str]) -> None:
+    def __init__(self, values: EventValues, now: int, proven: set[str]) -> None:
         self.erased = 0
         self._values = values
         self._now = now
@@ -274,7 +276,7 @@ Said = tuple[tuple[str, ...], bool, dict[str, str]]
 """The states that fit, whether the stream is closed, and the labels it must have."""
 
 
-def contradiction(head: Head, payloads: Sequence[Payload]) -> str:
+def contradiction(head: StreamHead, payloads: Sequence[Payload]) -> str:
     """Return what in a head is not what its events say; empty: nothing.
 
     `payloads` are those of the whole stream, verified. A head without a state belongs to a stream that is in no list.
@@ -294,7 +296,7 @@ def contradiction(head: Head, payloads: Sequence[Payload]) -> str:
     return ""
 
 
-def _stub(payloads: Sequence[Payload], head: Head) -> Said | None:
+def _stub(payloads: Sequence[Payload], head: StreamHead) -> Said | None:
     """Return what the stub says of a stream of which nothing else is left."""
     stub = payloads[0] if len(payloads) == 1 else None
     return ((stub.state, PRUNED), head.closed, {}) if isinstance(stub, StreamPruned) else None

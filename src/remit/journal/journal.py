@@ -18,18 +18,18 @@ from remit.journal.event import (
     NO_PATCH,
     Append,
     Blob,
-    Claim,
     Commit,
     Ends,
     Event,
-    Head,
     HeadPatch,
     HeadQuery,
     Lease,
+    LeaseClaim,
     Placed,
     Scanned,
+    StreamHead,
 )
-from remit.journal.examination import STRETCH, Examined, Values, Visit, examine, pass_by, prove
+from remit.journal.examination import STRETCH, EventValues, Examined, Visit, examine, pass_by, prove
 from remit.journal.kinds import OptionalRaw, OptionalRef, Payload, encode
 from remit.journal.port import Store
 from remit.journal.references import Salt, erasure_of, salted
@@ -90,7 +90,9 @@ class Journal:
 
     # --- writing
 
-    def writer(self, stream: str, kind: str, head: Head | None = None, above: Head | None = None) -> StreamWriter:
+    def writer(
+        self, stream: str, kind: str, head: StreamHead | None = None, above: StreamHead | None = None
+    ) -> StreamWriter:
         """A writer that goes on from `head`, or creates the stream.
 
         A new stream has the subject of the root it is below: of `above`, its head, or of the root's writer here. Raises
@@ -246,11 +248,11 @@ class Journal:
 
     # --- reading
 
-    async def head(self, stream: str) -> Head | None:
+    async def head(self, stream: str) -> StreamHead | None:
         """The newest head of a stream."""
         return await self._store.head(stream)
 
-    async def heads(self, query: HeadQuery) -> list[Head]:
+    async def heads(self, query: HeadQuery) -> list[StreamHead]:
         """Heads that match, newest stream first."""
         return await self._store.heads(query)
 
@@ -270,7 +272,7 @@ class Journal:
             events += page
         return events
 
-    async def pages(self, head: Head) -> AsyncIterator[list[Event]]:
+    async def pages(self, head: StreamHead) -> AsyncIterator[list[Event]]:
         """Give the events up to a head that are there, page by page."""
         after = 0
         while after < head.seq and (page := await self._store.read(head.stream, after, min(STRETCH, head.seq - after))):
@@ -361,7 +363,7 @@ class Journal:
         stream: str,
         proven: set[str] | None = None,
         visit: Visit = pass_by,
-        beside: Values | None = None,
+        beside: EventValues | None = None,
         *,
         keyless_too: bool = False,
     ) -> Examined:
@@ -384,17 +386,17 @@ class Journal:
             raise ChainBrokenError(msg, code=Code.BLOB_MISSING, remedy=values.RESTORE)
         return examined
 
-    def prove(self, head: Head, events: Sequence[Event]) -> None:
+    def prove(self, head: StreamHead, events: Sequence[Event]) -> None:
         """Raise ChainBrokenError unless these events, up to the head's, are those it stands for (rule 14)."""
         prove(head, events, self.seals)
 
     # --- leases
 
-    async def claim(self, claim: Claim) -> list[Lease]:
+    async def claim(self, claim: LeaseClaim) -> list[Lease]:
         self.require_key()
         return await self._store.claim(claim)
 
-    async def acquire(self, stream: str, claim: Claim, over: str | None = None) -> Lease | None:
+    async def acquire(self, stream: str, claim: LeaseClaim, over: str | None = None) -> Lease | None:
         """Lease one stream, due or not; None if it is closed or someone else's lease runs, unless `over` held it."""
         self.require_key()
         return await self._store.acquire(stream, claim, over)

@@ -26,7 +26,7 @@ from remit.clock import SECOND
 from remit.codes import Code
 from remit.errors import AppendConflictError, JournalError
 from remit.ids import new_id
-from remit.journal.event import Blob, Claim, Head, HeadPatch
+from remit.journal.event import Blob, HeadPatch, LeaseClaim, StreamHead
 from remit.tasks import first
 
 if TYPE_CHECKING:
@@ -57,9 +57,9 @@ class LeaseTerms(msgspec.Struct, frozen=True, kw_only=True):
         """Return when a lease ends that is taken or renewed now."""
         return now + int(self.seconds * SECOND)
 
-    def claim(self, now: int, *, limit: int = 1, routes: tuple[str, ...] = ()) -> Claim:
+    def claim(self, now: int, *, limit: int = 1, routes: tuple[str, ...] = ()) -> LeaseClaim:
         """Return the request for leases at this time."""
-        return Claim(
+        return LeaseClaim(
             kind=self.kind,
             owner=self.owner,
             now=now,
@@ -74,14 +74,14 @@ class LeaseTerms(msgspec.Struct, frozen=True, kw_only=True):
 class HeldLease:
     """A stream that is leased here: the one who holds this writes to it until the lease is given up or lost."""
 
-    def __init__(self, journal: Journal, head: Head) -> None:
+    def __init__(self, journal: Journal, head: StreamHead) -> None:
         self.journal = journal
         self.stream = head.stream
         self.epoch = head.epoch
         self.owner = head.lease_owner or ""
         self.writer: StreamWriter = journal.writer(head.stream, head.kind, head)
 
-    async def current(self) -> Head | None:
+    async def current(self) -> StreamHead | None:
         """Return the newest head while the lease is held. None: it is lost, and nothing is written any more."""
         head = await self.journal.head(self.stream)
         if head is None or (head.epoch, head.lease_owner or "") != (self.epoch, self.owner):
@@ -179,7 +179,7 @@ class LeaseProof(msgspec.Struct, frozen=True, kw_only=True):
     """The fencing token and a secret, of which the journal keeps the digest alone."""
 
     @classmethod
-    def drawn(cls, head: Head, chance: RandomSource) -> LeaseProof:
+    def drawn(cls, head: StreamHead, chance: RandomSource) -> LeaseProof:
         """Return the proof of the lease that this head has; the holder alone gets it."""
         return cls(owner=head.lease_owner or "", token=f"{head.epoch}.{chance.uuid().hex}")
 
@@ -194,7 +194,7 @@ class LeaseProof(msgspec.Struct, frozen=True, kw_only=True):
         number, _, secret = self.token.partition(".")
         return int(number) if secret and number.isascii() and number.isdigit() and len(number) <= _EPOCH_DIGITS else -1
 
-    def proves(self, head: Head, owner: str, digest: str) -> bool:
+    def proves(self, head: StreamHead, owner: str, digest: str) -> bool:
         """Return whether it belongs to the lease of this head, of which the stream recorded owner and digest."""
         return (self.owner, self.digest, self.epoch) == (owner, digest, head.epoch)
 

@@ -34,7 +34,7 @@ OWN: Final = 2
 _CUT_OFF: Final = frozenset({"retryable_failure", "uncertain"})
 
 
-class Pages(Protocol):
+class JournalPages(Protocol):
     """The journal, read page by page."""
 
     async def page(self, stream: str, after: int = 0, limit: int = ...) -> list[Event]:
@@ -42,7 +42,7 @@ class Pages(Protocol):
         ...
 
 
-class Origin(NamedTuple):
+class EventOrigin(NamedTuple):
     """Place at which an event was recorded first."""
 
     at: int
@@ -51,7 +51,7 @@ class Origin(NamedTuple):
     """The job that it was taken from; empty: the job itself recorded it."""
 
 
-class Origins:
+class EventOrigins:
     """Reads a job's events in order, and says of each when and where it was recorded first."""
 
     def __init__(self) -> None:
@@ -61,23 +61,23 @@ class Origins:
         self._left = 0
         self._times: Iterator[int] = iter(())
 
-    def of(self, payload: k.Payload | None, event: Event) -> Origin:
+    def of(self, payload: k.Payload | None, event: Event) -> EventOrigin:
         """Return the origin of the next event; its payload is None if its kind is not known here."""
         self._stream = self._stream or event.stream
         if self._shares and event.stream != self._stream:
-            return Origin(event.at, event.stream.partition("/")[2])
+            return EventOrigin(event.at, event.stream.partition("/")[2])
         if self._left:
             self._left -= 1
-            return Origin(next(self._times, event.at), self._job)
+            return EventOrigin(next(self._times, event.at), self._job)
         if isinstance(payload, k.JobForked):
             self._job, self._left, self._shares = payload.job, payload.taken, payload.shared
             self._times = accumulate(payload.times)
-        return Origin(event.at, "")
+        return EventOrigin(event.at, "")
 
 
 def recorded_times(events: Iterable[Event]) -> list[int]:
     """Return when each event of a job was recorded first, wherever that was."""
-    origins = Origins()
+    origins = EventOrigins()
     return [origins.of(k.decode(event.kind, event.data), event).at for event in events]
 
 
@@ -93,7 +93,7 @@ def origin_of(forked: k.JobForked | None) -> tuple[str, str]:
     return ("", forked.job) if forked.shared else (forked.job, "")
 
 
-async def whole(journal: Pages, events: list[Event]) -> list[Event]:
+async def whole(journal: JournalPages, events: list[Event]) -> list[Event]:
     """Return a job's events with those that it shares, in the order in which they happened.
 
     `events` are its own, from the first on; they come back as they are if the job shares nothing. What is shared keeps
@@ -109,13 +109,13 @@ async def whole(journal: Pages, events: list[Event]) -> list[Event]:
     return events
 
 
-async def inherited(journal: Pages, stream: str) -> list[Event]:
+async def inherited(journal: JournalPages, stream: str) -> list[Event]:
     """Return the events that a job shares with others, none if it is no fork. Raises as `whole` does."""
     own = (await journal.page(stream, 0, OWN))[:OWN]
     return (await whole(journal, own))[len(own) :]
 
 
-async def forebears(journal: Pages, stream: str) -> list[str]:
+async def forebears(journal: JournalPages, stream: str) -> list[str]:
     """Return the streams of the jobs whose events a job shares, the nearest first; none if it is no fork.
 
     A job that was pruned does not say any more what it shared.
@@ -136,7 +136,7 @@ def _shared(events: Sequence[Event]) -> k.JobForked | None:
     return forked if isinstance(forked, k.JobForked) and forked.shared else None
 
 
-async def _before(journal: Pages, forked: k.JobForked, seen: set[str]) -> list[Event]:
+async def _before(journal: JournalPages, forked: k.JobForked, seen: set[str]) -> list[Event]:
     """Return the other job's events up to the last one that is shared. Raises ChainBrokenError."""
     events: list[Event] = []
     while forked.job not in seen and len(events) < forked.seq:
@@ -154,7 +154,7 @@ async def _before(journal: Pages, forked: k.JobForked, seen: set[str]) -> list[E
 
 def _kept(events: Iterable[Event]) -> list[Event]:
     """Return the events of steps that had ended, as of when they were recorded first."""
-    origins = Origins()
+    origins = EventOrigins()
     shared: list[tuple[Event, k.Payload]] = []
     for event in events:
         payload = k.decode(event.kind, event.data)

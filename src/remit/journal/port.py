@@ -29,7 +29,20 @@ from typing import Protocol
 
 from remit.codes import Code
 from remit.errors import JournalError
-from remit.journal.event import Blob, Claim, Commit, Cut, Ends, Event, Fold, Head, HeadQuery, Lease, Scanned, Tally
+from remit.journal.event import (
+    Blob,
+    Commit,
+    Cut,
+    Ends,
+    Event,
+    HeadQuery,
+    JournalFold,
+    Lease,
+    LeaseClaim,
+    Scanned,
+    StreamHead,
+    StreamTally,
+)
 
 
 class Writing(Protocol):
@@ -51,7 +64,7 @@ class Writing(Protocol):
         """Bytes submitted and not yet written."""
         ...
 
-    async def keep_folds(self, folds: Sequence[Fold], before: int) -> bool:
+    async def keep_folds(self, folds: Sequence[JournalFold], before: int) -> bool:
         """Put a fold and parts of it in the place of those kept, in one transaction.
 
         Nothing is written, and the answer is False, unless the first of them is kept at the position `before` (0: not).
@@ -89,11 +102,11 @@ class Writing(Protocol):
 class Reading(Protocol):
     """The reading side of a store."""
 
-    async def head(self, stream: str) -> Head | None:
+    async def head(self, stream: str) -> StreamHead | None:
         """The newest head, with everything this process submitted before taken into account."""
         ...
 
-    async def heads(self, query: HeadQuery) -> list[Head]:
+    async def heads(self, query: HeadQuery) -> list[StreamHead]:
         """Heads that match, newest stream first."""
         ...
 
@@ -101,7 +114,7 @@ class Reading(Protocol):
         """Return how many streams of a kind there are in each state; a state without one is left out."""
         ...
 
-    async def tallies(self, kind: str, since: int, width: int, bounds: Sequence[int]) -> list[Tally]:
+    async def tallies(self, kind: str, since: int, width: int, bounds: Sequence[int]) -> list[StreamTally]:
         """Count the streams of a kind made from `since` on, by stretches of `width` and by `bounds` of their time.
 
         All in microseconds; the bounds are in order. Stretch, state and time without a stream are left out.
@@ -128,7 +141,7 @@ class Reading(Protocol):
         """
         ...
 
-    async def folds(self, name: str, parts: tuple[str, ...]) -> list[Fold]:
+    async def folds(self, name: str, parts: tuple[str, ...]) -> list[JournalFold]:
         """A fold and these parts of it, by name, of one moment; those that are not kept are left out."""
         ...
 
@@ -144,7 +157,7 @@ class Reading(Protocol):
 class Leasing(Protocol):
     """The leases of a store."""
 
-    async def claim(self, claim: Claim) -> list[Lease]:
+    async def claim(self, claim: LeaseClaim) -> list[Lease]:
         """Lease due streams without a holder, or whose lease lapsed; a caller cancelled meanwhile gives them back.
 
         Higher priorities come first. Where more of one is due than there is room for, shares take turns, in the order
@@ -153,11 +166,11 @@ class Leasing(Protocol):
         """
         ...
 
-    async def due(self, claim: Claim) -> list[Head]:
+    async def due(self, claim: LeaseClaim) -> list[StreamHead]:
         """Return what a claim would get now, in the same order; nothing is leased."""
         ...
 
-    async def acquire(self, stream: str, claim: Claim, over: str | None) -> Lease | None:
+    async def acquire(self, stream: str, claim: LeaseClaim, over: str | None) -> Lease | None:
         """Lease one stream, due or not, on the claim's terms; None if it is closed or someone else's lease runs.
 
         `over` names a lease owner known to be dead, whose lease may be taken before it lapses.
@@ -180,7 +193,7 @@ class Leasing(Protocol):
         """Every route on which streams of a kind are due some time; the empty one may be among them."""
         ...
 
-    async def leases(self, kind: str) -> list[Head]:
+    async def leases(self, kind: str) -> list[StreamHead]:
         """Every stream of a kind that someone holds, lapsed or not."""
         ...
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from remit.journal.journal import Journal
 
 
-class Proven:
+class ProvenStream:
     """One stream, as far as it was read and proven."""
 
     def __init__(self, journal: Journal, stream: str) -> None:

@@ -17,7 +17,7 @@ import msgspec
 from msgspec.structs import replace
 
 from remit.errors import AppendConflictError, PayloadErasedError
-from remit.journal.event import Append, Cut, Event, Head, HeadPatch
+from remit.journal.event import Append, Cut, Event, HeadPatch, StreamHead
 from remit.journal.kinds import (
     CommandStarted,
     EvidenceAttached,
@@ -39,17 +39,17 @@ _OWN: Final = frozenset({"own", "timed"})
 _NAMED: Final = frozenset({JobForked.KIND, CommandStarted.KIND, JobCreated.KIND})
 
 
-class Part(msgspec.Struct, frozen=True, kw_only=True):
+class UnitStream(msgspec.Struct, frozen=True, kw_only=True):
     """A stream of a unit, as it was found."""
 
-    head: Head
+    head: StreamHead
     first_at: int
     last_at: int
     blobs: frozenset[str]
     """Digests of its values."""
 
 
-class Terms(msgspec.Struct, frozen=True, kw_only=True):
+class StubTerms(msgspec.Struct, frozen=True, kw_only=True):
     """What the stubs of a unit say."""
 
     package: str = ""
@@ -59,7 +59,7 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
     """Labels that the root's head gets."""
 
 
-async def look_at(journal: Journal, head: Head) -> Part:
+async def look_at(journal: Journal, head: StreamHead) -> UnitStream:
     """Read a stream that is to go. Raises ChainBrokenError if it is damaged: that is not covered up."""
     events: list[Event] = []
     blobs: set[str] = set()
@@ -71,7 +71,7 @@ async def look_at(journal: Journal, head: Head) -> Part:
 
     await journal.examine(head.stream, visit=visit)
     stub = stub_of(events)
-    return Part(
+    return UnitStream(
         head=head,
         first_at=stub.first_at if stub is not None else events[0].at,
         last_at=events[-1].at,
@@ -153,12 +153,12 @@ class Uses:
                     return f"{other.partition('/')[2]} {why}"
         return ""
 
-    def own(self, parts: Sequence[Part]) -> tuple[str, ...]:
+    def own(self, parts: Sequence[UnitStream]) -> tuple[str, ...]:
         """Return the values that no event of another stream names."""
         streams = {part.head.stream for part in parts}
         return tuple(digest for digest in {*_blobs(parts)} if self._streams.get(digest, set()) <= streams)
 
-    def forget(self, parts: Sequence[Part]) -> None:
+    def forget(self, parts: Sequence[UnitStream]) -> None:
         """Leave out streams that were removed."""
         streams = {part.head.stream for part in parts}
         for digest in _blobs(parts):
@@ -168,7 +168,7 @@ class Uses:
                 del others[stream]
 
 
-def _blobs(parts: Sequence[Part]) -> Iterator[str]:
+def _blobs(parts: Sequence[UnitStream]) -> Iterator[str]:
     return (digest for part in parts for digest in part.blobs)
 
 
@@ -183,7 +183,7 @@ def _continued(given: bytes) -> list[tuple[str, str]]:
         return []
 
 
-async def prune_unit(journal: Journal, parts: Sequence[Part], uses: Uses, terms: Terms) -> int:
+async def prune_unit(journal: Journal, parts: Sequence[UnitStream], uses: Uses, terms: StubTerms) -> int:
     """Remove a unit, its root first; how many values went with it.
 
     Raises AppendConflictError if a stream changed since it was looked at, or something new refers to it each time.
@@ -202,7 +202,7 @@ async def prune_unit(journal: Journal, parts: Sequence[Part], uses: Uses, terms:
     raise AppendConflictError(f"{parts[0].head.stream} is named by new events each time", remedy="Try again later.")
 
 
-def _stub(journal: Journal, part: Part, terms: Terms, values: int, *, is_root: bool) -> Append:
+def _stub(journal: Journal, part: UnitStream, terms: StubTerms, values: int, *, is_root: bool) -> Append:
     head = part.head
     stub = StreamPruned(
         events=head.seq,

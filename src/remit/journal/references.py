@@ -50,7 +50,7 @@ TWIN: Final = "_blob"
 _NAMES: Final = re.compile(rb"sha256:[0-9a-f]{64}|[a-z]+_[0-9a-z]{26}")
 
 
-class Shape(NamedTuple):
+class ReferenceShape(NamedTuple):
     """Where values and digests stand in a struct."""
 
     values: tuple[str, ...] = ()
@@ -90,7 +90,7 @@ class Digest(NamedTuple):
 
 
 @lru_cache(maxsize=256)
-def shape_of(struct: type[msgspec.Struct]) -> Shape:
+def shape_of(struct: type[msgspec.Struct]) -> ReferenceShape:
     """Return where values and digests stand in a struct, told from the types of its fields."""
     hints = get_type_hints(struct, include_extras=True)
     fields = {field.name: hints[field.name] for field in msgspec.structs.fields(struct)}
@@ -99,7 +99,7 @@ def shape_of(struct: type[msgspec.Struct]) -> Shape:
     )
     twins = {name + TWIN for name in values}
     rest = {name: hint for name, hint in fields.items() if name not in twins}
-    return Shape(
+    return ReferenceShape(
         values=values,
         nested=tuple(
             name for name, hint in rest.items() if any(not shape_of(inner).is_empty for inner in _structs(hint))
@@ -207,7 +207,7 @@ def is_expired(payload: Payload, now: int) -> bool:
     return isinstance(payload, BytesKept) and payload.until is not None and payload.until <= now
 
 
-def _nested(struct: msgspec.Struct, shape: Shape) -> Iterator[msgspec.Struct]:
+def _nested(struct: msgspec.Struct, shape: ReferenceShape) -> Iterator[msgspec.Struct]:
     for name in shape.nested:
         value = getattr(struct, name)
         yield from (value if isinstance(value, list | tuple) else [value] if isinstance(value, msgspec.Struct) else [])

@@ -35,7 +35,7 @@ RETIRED: Final = (COPYING, BACKUP, MOVED)
 """States of a journal in which only a copy is written."""
 
 
-class Standing(msgspec.Struct, frozen=True):
+class CopyState(msgspec.Struct, frozen=True):
     """What a journal is among its copies."""
 
     state: str
@@ -72,10 +72,10 @@ def busy(number: int, stream: str) -> JournalError:
     return JournalError(reason, code=Code.JOURNAL_LOCKED, remedy=STOP)
 
 
-async def standing_of(journal: Journal) -> Standing:
+async def standing_of(journal: Journal) -> CopyState:
     """Return what a journal is."""
     head = await journal.head(STREAM)
-    return Standing(LIVE) if head is None else Standing(head.state, head.title)
+    return CopyState(LIVE) if head is None else CopyState(head.state, head.title)
 
 
 async def mark_copied(journal: Journal, source: str, *, complete: bool) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
-from remit.journal.event import Event, Head, HeadQuery, Placed, Scanned
+from remit.journal.event import Event, HeadQuery, Placed, Scanned, StreamHead
 
 if TYPE_CHECKING:
     from remit.journal.journal import Journal
@@ -45,7 +45,7 @@ async def event_at(journal: Journal, position: int) -> Event | None:
     return next((placed.event for placed in page.events if placed.position == position), None)
 
 
-async def every_head(journal: Journal, query: HeadQuery) -> AsyncIterator[Head]:
+async def every_head(journal: Journal, query: HeadQuery) -> AsyncIterator[StreamHead]:
     """Give all heads that match, newest stream first; the query's own `limit` does not count."""
     query = replace(query, limit=_HEADS)
     while page := await journal.heads(query):

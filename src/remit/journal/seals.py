@@ -32,7 +32,7 @@ import msgspec
 from remit.atomic import replace_file, written_beside
 from remit.codes import Code
 from remit.errors import ChainBrokenError, JournalError, SettingsError
-from remit.journal.event import OPEN_STATES, UNSET, Head, HeadPatch
+from remit.journal.event import OPEN_STATES, UNSET, HeadPatch, StreamHead
 
 KEY_BYTES: Final = 32
 ID_BYTES: Final = 8
@@ -56,7 +56,7 @@ Sealer = Callable[[bytes], bytes]
 """Makes the seal of a head out of its chain value; its other fields are taken in already."""
 
 
-class Covered(msgspec.Struct, frozen=True, array_like=True):
+class SealCoverage(msgspec.Struct, frozen=True, array_like=True):
     """What a seal covers beside the chain value, in this order."""
 
     kind: str
@@ -66,9 +66,9 @@ class Covered(msgspec.Struct, frozen=True, array_like=True):
     title: str = ""
     labels: dict[str, str] = {}
 
-    def patched(self, patch: HeadPatch, *, created: bool) -> Covered:
+    def patched(self, patch: HeadPatch, *, created: bool) -> SealCoverage:
         """The same after a patch; a subject counts only where the stream is made."""
-        return Covered(
+        return SealCoverage(
             self.kind,
             self.state if patch.state is UNSET else patch.state,
             self.closed if patch.closed is UNSET else patch.closed,
@@ -78,9 +78,9 @@ class Covered(msgspec.Struct, frozen=True, array_like=True):
         )
 
 
-def covered(head: Head) -> Covered:
+def covered(head: StreamHead) -> SealCoverage:
     """Return what the seal of a head covers beside its chain value."""
-    return Covered(head.kind, head.state, head.closed, head.subject, head.title, head.labels)
+    return SealCoverage(head.kind, head.state, head.closed, head.subject, head.title, head.labels)
 
 
 class Seals:
@@ -95,19 +95,19 @@ class Seals:
         """The id of the key that new seals are made under."""
         return self._current.id
 
-    def knows(self, head: Head) -> bool:
+    def knows(self, head: StreamHead) -> bool:
         """Return whether the key that a head names is here; it says nothing of the seal."""
         return head.seal[:ID_BYTES] in self._keys
 
-    def over(self, fields: Covered) -> Sealer:
+    def over(self, fields: SealCoverage) -> Sealer:
         """Return what seals heads with these fields."""
         return self._current.over(fields)
 
-    def seal(self, head: Head) -> bytes:
+    def seal(self, head: StreamHead) -> bytes:
         """The seal that a head should have."""
         return self._current.over(covered(head))(head.hash)
 
-    def doubt(self, head: Head) -> ChainBrokenError | None:
+    def doubt(self, head: StreamHead) -> ChainBrokenError | None:
         """Return why a head is not to be believed: HEAD_UNSEALED or HEAD_FORGED; None if its seal holds."""
         if not head.seal:
             reason = f"{head.stream}: its head has no seal, or someone removed it"
@@ -123,12 +123,12 @@ class Seals:
             return ChainBrokenError(reason, code=Code.HEAD_FORGED, remedy=_FORGED)
         return None
 
-    def before_lease(self, head: Head) -> Head | None:
+    def before_lease(self, head: StreamHead) -> StreamHead | None:
         """The head as it was sealed, if it differs in its state alone, as an older Remit leased a failed ticket."""
         failed = msgspec.structs.replace(head, state="failed", due_at=None)
         return failed if head.state in OPEN_STATES and head.seal and self._holds(failed) else None
 
-    def _holds(self, head: Head) -> bool:
+    def _holds(self, head: StreamHead) -> bool:
         key = self._keys.get(head.seal[:ID_BYTES])
         return key is not None and compare_digest(key.over(covered(head))(head.hash), head.seal)
 
@@ -152,7 +152,7 @@ class _Key:
         padded = key.ljust(_BLOCK, b"\0")
         self._inner, self._outer = sha256(padded.translate(_INNER) + _DOMAIN), sha256(padded.translate(_OUTER))
 
-    def over(self, fields: Covered) -> Sealer:
+    def over(self, fields: SealCoverage) -> Sealer:
         try:
             data = _fields(msgspec.structs.replace(fields, state=_SEALED_AS.get(fields.state, fields.state)))
         except UnicodeEncodeError as error:

@@ -21,13 +21,13 @@ from remit.clock import isoformat
 from remit.codes import Code
 from remit.errors import ChainBrokenError, JournalError, RecordPrunedError
 from remit.journal.blobs import BlobRef
-from remit.journal.event import Fold
+from remit.journal.event import JournalFold
 from remit.journal.kinds import OptionalRaw, OptionalRef, StreamPruned, decode
 from remit.journal.port import Store
 from remit.journal.references import reveal
 
 if TYPE_CHECKING:
-    from remit.journal.event import Event, Head
+    from remit.journal.event import Event, StreamHead
 
 
 RESTORE: Final = "Restore the journal from a backup."
@@ -70,15 +70,15 @@ class Folds:
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    async def read(self, name: str, parts: Iterable[str] = ()) -> list[Fold]:
+    async def read(self, name: str, parts: Iterable[str] = ()) -> list[JournalFold]:
         """A fold that was kept, and these parts of it, of one moment."""
         return await self._store.folds(name, tuple(parts))
 
-    async def keep(self, folds: Sequence[Fold], before: int) -> bool:
+    async def keep(self, folds: Sequence[JournalFold], before: int) -> bool:
         """Keep a fold in the place of the one kept at the position `before`; False if another one is kept by now."""
         return await self._store.keep_folds(folds, before)
 
-    async def keep_if_writable(self, folds: Sequence[Fold], before: int) -> bool | None:
+    async def keep_if_writable(self, folds: Sequence[JournalFold], before: int) -> bool | None:
         """The same; None if nothing can be written just now: they are right all the same, and used without that.
 
         Nor is a journal of an older Remit brought to today's schema for them: they are made by looking (rule 13).
@@ -101,7 +101,7 @@ _IN_PACKAGE: Final = "Read the evidence package that was archived before: `remit
 _NOWHERE: Final = "No evidence package was archived before; only the stub is left, which `remit verify` checks."
 
 
-def is_pruned(head: Head) -> bool:
+def is_pruned(head: StreamHead) -> bool:
     """Return whether nothing of a stream is left but its stub."""
     return head.labels.get(MARK) == str(head.seq)
 

@@ -108,7 +108,7 @@ class FileBell:
             ring()
 
 
-class Watch:
+class JournalMarks:
     """Marks of one opened journal; used on its event loop only."""
 
     def __init__(self, others: Callable[[], int | None] | None = None, bell: FileBell | None = None) -> None:

@@ -10,9 +10,9 @@ import msgspec
 from msgspec.structs import replace
 
 from remit.errors import AppendConflictError, ChainBrokenError, JournalError
-from remit.journal.event import NO_PATCH, UNSET, Append, Event, Head, HeadPatch, link, root, verify
+from remit.journal.event import NO_PATCH, UNSET, Append, Event, HeadPatch, StreamHead, link, root, verify
 from remit.journal.kinds import Payload, encode
-from remit.journal.seals import Covered, Sealer, Seals, covered
+from remit.journal.seals import SealCoverage, Sealer, Seals, covered
 
 if TYPE_CHECKING:
     from remit.clock import Clock
@@ -52,7 +52,7 @@ class StreamWriter:
     )
 
     def __init__(
-        self, stream: str, kind: str, clock: Clock, head: Head | None = None, seals: Seals | None = None
+        self, stream: str, kind: str, clock: Clock, head: StreamHead | None = None, seals: Seals | None = None
     ) -> None:
         """Go on from `head`; without one, the first append creates the stream. `seals` seal what it writes.
 
@@ -81,7 +81,7 @@ class StreamWriter:
         seal = head.seal if head is not None and self.doubt is not None else b""
         self._kept: Sealer | None = (lambda _: seal) if seal else None
         """The seal that a head in doubt keeps: it is not made better by letting go of its lease."""
-        self._covered = covered(head) if head is not None else Covered(kind)
+        self._covered = covered(head) if head is not None else SealCoverage(kind)
         self._sealer: Sealer | None = None
 
     def draft(self, *payloads: Payload, patch: HeadPatch = NO_PATCH, expect_wakes: int | None = None) -> Draft:

@@ -32,7 +32,7 @@ from remit.jsonrpc.inbound import (
     contained,
     intercepted,
 )
-from remit.jsonrpc.message import CANCELLED, PROGRESS, UnreadableError, error_of, is_request, number, own_id
+from remit.jsonrpc.message import CANCELLED, PROGRESS, UnreadableMessageError, error_of, is_request, number, own_id
 from remit.jsonrpc.protocol import (
     INTERNAL_ERROR,
     INVALID_REQUEST,
@@ -270,7 +270,7 @@ class Dispatcher:
     def _read(self, body: bytes) -> None:
         try:
             message = words.read(body)
-        except UnreadableError as error:
+        except UnreadableMessageError as error:
             self._unreadable(body, error)
             return
         if isinstance(message, dict):
@@ -281,7 +281,7 @@ class Dispatcher:
         else:
             self._invalid(INVALID_REQUEST, "not a message")
 
-    def _unreadable(self, body: bytes, error: UnreadableError) -> None:
+    def _unreadable(self, body: bytes, error: UnreadableMessageError) -> None:
         """A waiter for an answer that cannot be read hears so, as does who asks something that cannot be."""
         if body.strip():
             _log.debug("not JSON: %r", body[:200])

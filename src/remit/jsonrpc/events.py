@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from remit.jsonrpc.lines import Lines
+from remit.jsonrpc.lines import LineReader
 
 _DIGITS: Final = 9
 
 
-class Event(NamedTuple):
+class SentEventText(NamedTuple):
     """One event."""
 
     kind: str
@@ -17,7 +17,7 @@ class Event(NamedTuple):
     data: bytes
 
 
-class Events:
+class EventReader:
     """Gives back whole events as bytes come in, and keeps where the stream stands (HTML Living Standard, 9.2)."""
 
     def __init__(self, max_bytes: int) -> None:
@@ -30,7 +30,7 @@ class Events:
 
     def restart(self) -> None:
         """Begin again: what comes next is the beginning of another stream."""
-        self._lines = Lines(self._max_bytes)
+        self._lines = LineReader(self._max_bytes)
         self._kind = ""
         self._id = self.last_id
         self._data: list[bytes] = []
@@ -38,7 +38,7 @@ class Events:
         self._half = False
         self._first = True
 
-    def feed(self, chunk: bytes) -> list[Event]:
+    def feed(self, chunk: bytes) -> list[SentEventText]:
         """The events that `chunk` completes. Raises LineTooLongError."""
         if chunk:
             if self._half and chunk.startswith(b"\n"):
@@ -48,7 +48,7 @@ class Events:
             chunk = chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
         return [event for line in self._lines.feed(chunk) if (event := self._take(line)) is not None]
 
-    def _take(self, line: bytes) -> Event | None:
+    def _take(self, line: bytes) -> SentEventText | None:
         if self._first:
             self._first, line = False, line.removeprefix(b"\xef\xbb\xbf")
         if not line:
@@ -71,8 +71,8 @@ class Events:
                 pass  # a comment, or a field of another day
         return None
 
-    def _end(self) -> Event | None:
-        event = Event(self._kind or "message", b"\n".join(self._data)) if self._data else None
+    def _end(self) -> SentEventText | None:
+        event = SentEventText(self._kind or "message", b"\n".join(self._data)) if self._data else None
         self.last_id = self._id  # not before all of the event is here
         self._kind, self._data, self._size = "", [], 0
         return event

@@ -32,7 +32,7 @@ class CallOptions(TypedDict, total=False):
     """Headers of HTTP beside it."""
 
 
-class Asking(Protocol):
+class PeerAsker(Protocol):
     """The sender of requests of ours to the peer."""
 
     @property
@@ -58,7 +58,7 @@ class Inbound:
         request_id: RequestId | None,
         params: Mapping[str, Any] | None,
         *,
-        asking: Asking | None,
+        asking: PeerAsker | None,
         caller: object = None,
     ) -> None:
         """Send what is said about it over `wire`; `asking` asks the peer back, where that can be done.
@@ -123,7 +123,7 @@ class Batch:
         self._wire = wire
         self._answers: list[bytes] = []
 
-    def send(self, message: message.Message) -> None:
+    def send(self, message: message.RpcMessage) -> None:
         """Keep an answer; what else is said goes at once."""
         if message.method:
             self._wire.send(message)
@@ -142,7 +142,7 @@ class Batch:
 
     def _end(self) -> None:
         if self._answers:
-            self._wire.send(message.Message(b"[" + b",".join(self._answers) + b"]"))
+            self._wire.send(message.RpcMessage(b"[" + b",".join(self._answers) + b"]"))
 
 
 Answer = Callable[[Inbound, str, Mapping[str, Any] | None], Awaitable[dict[str, Any]]]
@@ -153,7 +153,7 @@ OnNotifyIntercept = Callable[[str, Mapping[str, Any] | None], bool]
 
 async def answer_to(
     inbound: Inbound, on_request: Answer, method: str, params: Mapping[str, Any] | None
-) -> message.Message:
+) -> message.RpcMessage:
     """Have it handled; whatever the handler raises, short of a cancellation, becomes the answer."""
     request_id = inbound.request_id
     if request_id is None:

@@ -11,7 +11,7 @@ class LineTooLongError(Exception):
     """A line grew beyond the cap; what comes after it on this stream has no meaning any more."""
 
 
-class Lines:
+class LineReader:
     """Gives back whole lines as bytes come in.
 
     Pieces of an unfinished line are kept apart and joined once: a line of 50 MB that comes in 800 pieces is copied

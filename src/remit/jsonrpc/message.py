@@ -46,7 +46,7 @@ _NUMBER: Final = re.compile(r"[1-9]\d{0,17}", re.ASCII)
 _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 
 
-class Message(NamedTuple):
+class RpcMessage(NamedTuple):
     """A message on its way out, and what a wire may want to know of it."""
 
     body: bytes
@@ -63,9 +63,9 @@ class Message(NamedTuple):
 
 def request(
     request_id: RequestId, method: str, params: Mapping[str, Any] | None, headers: Mapping[str, str] = _NOTHING
-) -> Message:
+) -> RpcMessage:
     """A request. Raises ValueError for text that is not Unicode."""
-    return Message(_written({"id": request_id, "method": method}, params), method, request_id, headers)
+    return RpcMessage(_written({"id": request_id, "method": method}, params), method, request_id, headers)
 
 
 def notification(
@@ -74,20 +74,20 @@ def notification(
     headers: Mapping[str, str] = _NOTHING,
     *,
     about: RequestId | None = None,
-) -> Message:
+) -> RpcMessage:
     """A notification; a cancellation is `about` a request. Raises ValueError for text that is not Unicode."""
-    return Message(_written({"method": method}, params), method, about, headers)
+    return RpcMessage(_written({"method": method}, params), method, about, headers)
 
 
-def result(request_id: RequestId, given: Mapping[str, Any]) -> Message:
+def result(request_id: RequestId, given: Mapping[str, Any]) -> RpcMessage:
     """The answer to a request. Raises ValueError for text that is not Unicode."""
-    return Message(_written({"id": request_id, "result": given}, None), request_id=request_id)
+    return RpcMessage(_written({"id": request_id, "result": given}, None), request_id=request_id)
 
 
-def error(request_id: RequestId | None, given: Mapping[str, Any]) -> Message:
+def error(request_id: RequestId | None, given: Mapping[str, Any]) -> RpcMessage:
     """The answer to a failed or invalid request. Raises ValueError for text that is not Unicode."""
     written = _written({"id": request_id, "error": given}, None)
-    return Message(written, request_id=request_id, error_code=given["code"])
+    return RpcMessage(written, request_id=request_id, error_code=given["code"])
 
 
 def _written(head: dict[str, Any], params: Mapping[str, Any] | None) -> bytes:
@@ -121,7 +121,7 @@ def error_of(told: dict[str, Any]) -> MCPError:
     )
 
 
-class UnreadableError(ValueError):
+class UnreadableMessageError(ValueError):
     """A message that cannot be read, with its id where that can be, and whether it is an answer."""
 
     def __init__(self, why: str, request_id: RequestId | None, *, is_answer: bool) -> None:
@@ -182,7 +182,7 @@ def _paired(match: re.Match[str]) -> str:
 def _mended(text: str, why: str, repairs: Counter[str]) -> Any:
     """The message without what cannot be read. Raises UnreadableError, for a request always."""
     if sum(map(text.count, '"[{')) > _TOKENS:
-        raise UnreadableError(why, None, is_answer=False)
+        raise UnreadableMessageError(why, None, is_answer=False)
     pieces: list[str] = []
     top: list[str] = []
     depth = 0
@@ -207,9 +207,9 @@ def _mended(text: str, why: str, repairs: Counter[str]) -> Any:
     except (msgspec.DecodeError, RecursionError):
         message = None
     if message is None:
-        raise UnreadableError(why, request_id, is_answer=is_answer)
+        raise UnreadableMessageError(why, request_id, is_answer=is_answer)
     if any(isinstance(each, dict) and {"id", "method"} <= each.keys() for each in _all(message)):
-        raise UnreadableError(why, request_id, is_answer=False)
+        raise UnreadableMessageError(why, request_id, is_answer=False)
     return message
 
 
@@ -248,6 +248,6 @@ def is_request(line: bytes) -> bool:
     """Return whether a message is a request, of whatever kind."""
     try:
         message = read(line)
-    except UnreadableError:
+    except UnreadableMessageError:
         return False
     return isinstance(message, dict) and isinstance(message.get("method"), str) and "id" in message

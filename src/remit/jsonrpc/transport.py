@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from remit.jsonrpc.message import Message
+from remit.jsonrpc.message import RpcMessage
 
 
 class Transport(Protocol):
     """Takes messages to the peer."""
 
-    def send(self, message: Message) -> None:
+    def send(self, message: RpcMessage) -> None:
         """Take a message; never fails, never waits."""
         ...
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from remit.mcp_config.array_tables import ArrayTables
-from remit.settings.clients import Client
+from remit.settings.clients import ClientTable
 
-_TABLES: Final = ArrayTables(("clients",), Client.__struct_fields__)
+_TABLES: Final = ArrayTables(("clients",), ClientTable.__struct_fields__)
 
 
 def with_client(text: str, table: Mapping[str, Any]) -> str:

@@ -11,7 +11,7 @@ import msgspec
 
 from remit.atomic import replace_file
 from remit.errors import UsageError
-from remit.mcp_config.connections import Change, ClientFile, Connection
+from remit.mcp_config.connections import ClientFile, FileConnection, ServerChange
 
 _DIGITS: Final = 32
 
@@ -23,17 +23,17 @@ class ConnectionRecord:
         self._file = file
         self._place = folder / f"{hashlib.sha256(os.fsencode(file.resolve())).hexdigest()[:_DIGITS]}.json"
 
-    def read(self) -> Connection | None:
+    def read(self) -> FileConnection | None:
         """Return what was done, or None. Raises UsageError."""
         try:
-            return msgspec.json.decode(self._place.read_bytes(), type=Connection)
+            return msgspec.json.decode(self._place.read_bytes(), type=FileConnection)
         except FileNotFoundError:
             return None
         except (OSError, msgspec.DecodeError, msgspec.ValidationError) as error:
             remedy = f"Take what is Remit's out of {self._file} yourself, then remove {self._place}."
             raise UsageError(f"{self._place}: cannot be read: {error}", remedy=remedy) from error
 
-    def keep(self, connection: Connection) -> None:
+    def keep(self, connection: FileConnection) -> None:
         """Keep what is about to be done; durable when this returns. Raises UsageError."""
         try:
             self._place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -53,7 +53,7 @@ def digest_of(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def taken_back(connection: Connection, text: str) -> str | None:
+def taken_back(connection: FileConnection, text: str) -> str | None:
     """The text of a file without what was done to it; None: there was no file. Raises SettingsError."""
     if connection.whole and digest_of(text) == connection.digest:
         return connection.original
@@ -66,10 +66,15 @@ def taken_back(connection: Connection, text: str) -> str | None:
 
 
 def put_together(
-    earlier: Connection | None, file: Path, client: str, text: str | None, after: str, changes: tuple[Change, ...]
-) -> Connection:
+    earlier: FileConnection | None,
+    file: Path,
+    client: str,
+    text: str | None,
+    after: str,
+    changes: tuple[ServerChange, ...],
+) -> FileConnection:
     """Return what was done to a file in all, earlier and by `changes`, which make `after` of `text` (None: no file)."""
-    now = Connection(str(file), client, digest_of(after), changes, text)
+    now = FileConnection(str(file), client, digest_of(after), changes, text)
     if earlier is None or text is None:
         return now
     whole = earlier.whole and digest_of(text) == earlier.digest

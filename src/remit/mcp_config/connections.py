@@ -35,7 +35,7 @@ _BARE_END: Final = re.compile(r"(?<!\r)\n")
 _NOT_EDITABLE: Final = "is written in a way that Remit cannot edit"
 
 
-class Change(msgspec.Struct, frozen=True):
+class ServerChange(msgspec.Struct, frozen=True):
     """A change to one server of a client."""
 
     name: str
@@ -47,14 +47,14 @@ class Change(msgspec.Struct, frozen=True):
     """Text of the whole entry, if all of it was replaced."""
 
 
-class Connection(msgspec.Struct, frozen=True):
+class FileConnection(msgspec.Struct, frozen=True):
     """The changes that were made to one file."""
 
     file: str
     client: str
     digest: str
     """Of the file as we left it."""
-    changes: tuple[Change, ...]
+    changes: tuple[ServerChange, ...]
     original: str | None
     """The file before; null: there was none."""
     whole: bool = True
@@ -76,16 +76,16 @@ class ClientFile:
         self.odd = tuple(name for name in entries if name not in self.servers)
         """Entries of a form that no server has: they stay as they are."""
 
-    def served(self, name: str, command: Sequence[str]) -> tuple[ClientFile, Change]:
+    def served(self, name: str, command: Sequence[str]) -> tuple[ClientFile, ServerChange]:
         """The same with one more server. Raises SettingsError."""
         if name in self.servers or name in self.odd:
             raise SettingsError(
                 f"{self._where}: has a server {name} already", remedy="Choose another name (--name), or disconnect it."
             )
         entry = self._entry(command)
-        return self._with(name, entry), Change(name, entry)
+        return self._with(name, entry), ServerChange(name, entry)
 
-    def wrapped(self, name: str, prefix: Sequence[str]) -> tuple[ClientFile, Change]:
+    def wrapped(self, name: str, prefix: Sequence[str]) -> tuple[ClientFile, ServerChange]:
         """The same with a command before that of a server, or in the place of its URL. Raises SettingsError."""
         entry = self.servers[name]
         remote = "url" in entry and "command" not in entry
@@ -101,16 +101,16 @@ class ClientFile:
         gone = [key for key in _REMOTE_KEYS if remote and key in entry]
         after = {key: value for key, value in {**entry, **made}.items() if key not in gone}
         if remote and self._client != "codex":
-            return self._put((self._key, name), after), Change(name, after, source=self._source(name))
+            return self._put((self._key, name), after), ServerChange(name, after, source=self._source(name))
         before = {key: self._source(name, key) if key in entry else None for key in (*made, *gone)}
         changed = self
         for key, value in made.items():
             changed = changed._put((self._key, name, key), value)
         for key in gone:
             changed = changed._without((self._key, name, key))  # noqa: SLF001 - another of the same
-        return changed, Change(name, after, before)
+        return changed, ServerChange(name, after, before)
 
-    def undone(self, change: Change) -> ClientFile:
+    def undone(self, change: ServerChange) -> ClientFile:
         """The same without a change that still stands. Raises SettingsError if it is not as it was made."""
         entry = self.servers.get(change.name)
         if entry != change.entry:

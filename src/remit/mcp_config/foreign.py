@@ -29,7 +29,7 @@ class Foreign(NamedTuple):
     """Whether its client does not start it."""
 
 
-class Found(NamedTuple):
+class FileContent(NamedTuple):
     """The content of a file."""
 
     servers: list[Foreign]
@@ -39,7 +39,7 @@ class Found(NamedTuple):
     """Servers of the project's `.mcp.json` that its person disabled in Claude Code's own file."""
 
 
-def read_foreign(file: Path, client: Client | None, projects: Collection[Path]) -> Found:
+def read_foreign(file: Path, client: Client | None, projects: Collection[Path]) -> FileContent:
     """The servers in a client's file; without `client`, the file's name or its contents say whose it is.
 
     Of Claude Code's own file, the user's servers and those of `projects`. Raises SettingsError for any other file.
@@ -52,7 +52,7 @@ def read_foreign(file: Path, client: Client | None, projects: Collection[Path]) 
     key = "servers" if client == "vscode" else "mcpServers"
     if key not in value and "projects" not in value:
         name = "mcp_servers" if file.suffix == ".toml" else key
-        return Found([], [f"{file}: names no servers (it has no {name})"])
+        return FileContent([], [f"{file}: names no servers (it has no {name})"])
     inputs = _inputs(value.get("inputs"))
     foreign = _entries(value.get(key, {}), Foreign("", {}, client, file, inputs, _project(file)))
     foreign.notes.extend(f"{file}: {name} is there twice in one object; only the last one counts" for name in twice)
@@ -86,11 +86,11 @@ def _project(file: Path) -> Path | None:
     return folder if file.name == ".mcp.json" else None
 
 
-def _entries(value: Any, empty: Foreign) -> Found:
+def _entries(value: Any, empty: Foreign) -> FileContent:
     file = empty.file
     if not isinstance(value, dict):
         raise SettingsError(f"{file}: its servers are not a JSON object", remedy="Name the file of an MCP client.")
-    entries = Found([], [])
+    entries = FileContent([], [])
     for name, entry in value.items():
         if isinstance(entry, dict):
             entries.servers.append(empty._replace(name=name, entry=entry))

@@ -11,28 +11,30 @@ CLIENTS: Final[tuple[Client, ...]] = get_args(Client)
 _EDITIONS: Final = ("Code", "Code - Insiders", "VSCodium")
 
 
-class Place(NamedTuple):
+class ClientPlace(NamedTuple):
     """A file that a client may have written."""
 
     client: Client
     file: Path
 
 
-def usual_places(project: Path, env: Mapping[str, str], *, mac: bool) -> list[Place]:
+def usual_places(project: Path, env: Mapping[str, str], *, mac: bool) -> list[ClientPlace]:
     """Every file to look at, those of the project before those of the user; most will not be there."""
     files = [
-        Place("claude-code", project / ".mcp.json"),
-        Place("cursor", project / ".cursor/mcp.json"),
-        Place("vscode", project / ".vscode/mcp.json"),
+        ClientPlace("claude-code", project / ".mcp.json"),
+        ClientPlace("cursor", project / ".cursor/mcp.json"),
+        ClientPlace("vscode", project / ".vscode/mcp.json"),
     ]
     if not env.get("HOME"):
         return files
     own: tuple[Client, ...] = ("claude-code", "claude-desktop", "cursor", "codex")
-    files += [Place(client, file) for client in own if (file := file_of(client, env, None, mac=mac)) is not None]
+    files += [ClientPlace(client, file) for client in own if (file := file_of(client, env, None, mac=mac)) is not None]
     support = _support(env, mac=mac)
     for edition in _EDITIONS:
         user = support / edition / "User"
-        files += [Place("vscode", file) for file in (user / "mcp.json", *sorted(user.glob("profiles/*/mcp.json")))]
+        files += [
+            ClientPlace("vscode", file) for file in (user / "mcp.json", *sorted(user.glob("profiles/*/mcp.json")))
+        ]
     return list(dict.fromkeys(files))  # the home folder may be the project
 
 

@@ -129,7 +129,7 @@ class Carried(NamedTuple):
 
 def carry(foreign: Foreign, folder: Path | None = None) -> Carried:
     """Turn an entry into a table of the remit.toml in `folder`. What does not fit is said, never dropped in silence."""
-    translation = Translation(foreign)
+    translation = EntryTranslation(foreign)
     entry = foreign.entry
     if "url" not in entry and isinstance(entry.get("httpUrl"), str):  # Gemini's word for streamable HTTP
         entry = {"url" if key == "httpUrl" else key: value for key, value in entry.items()}
@@ -173,7 +173,7 @@ def _kind(entry: Mapping[str, Any]) -> str:
     return f"its type {kind} is not supported"
 
 
-def _place(table: dict[str, Any], project: Path, translation: Translation) -> None:
+def _place(table: dict[str, Any], project: Path, translation: EntryTranslation) -> None:
     """Let the relative paths of a server count from the project that it was written for."""
     words = [*table["command"], *table.get("env", {}).values()]
     if "cwd" in table:
@@ -186,7 +186,7 @@ def _place(table: dict[str, Any], project: Path, translation: Translation) -> No
         translation.notes[f"it runs in {project}, where its relative paths are"] = None
 
 
-def _take(table: dict[str, Any], key: str, value: Any, translation: Translation) -> str:
+def _take(table: dict[str, Any], key: str, value: Any, translation: EntryTranslation) -> str:
     """Put a value into the table; why that is not possible, or nothing."""
     if key in {"env", "headers"}:
         if not isinstance(value, dict):
@@ -208,7 +208,7 @@ def _take(table: dict[str, Any], key: str, value: Any, translation: Translation)
     return ""
 
 
-def _text(value: str | float, translation: Translation) -> str:
+def _text(value: str | float, translation: EntryTranslation) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     return translation.text(value) if isinstance(value, str) else str(value)
@@ -219,7 +219,7 @@ _OURS: Final = re.compile(r"(?:env:)?[A-Za-z_]\w*(?::-[^}]*)?", re.ASCII)
 _WORDS: Final = re.compile(r"[^A-Za-z0-9]+")
 
 
-class Translation:
+class EntryTranslation:
     """Turns the texts of one entry into ours, and remembers what has to be set for them."""
 
     def __init__(self, foreign: Foreign) -> None:

@@ -15,19 +15,19 @@ from remit.clock import isoformat
 from remit.errors import NotFoundError, StateError, UsageError
 from remit.http.trace_context import PARENT, TraceContext
 from remit.journal.kinds import ConfirmationPutOff
-from remit.mcp_server.question import Form, approvable, link_to, page_of, reason_form, reason_in
+from remit.mcp_server.question import QuestionForm, approvable, link_to, page_of, reason_form, reason_in
 from remit.redact import line
 from remit.service.approvals import REMEMBERED_S
-from remit.service.calls import Live
+from remit.service.calls import LiveCaller
 from remit.tasks import Tasks
 from remit.tools.peer import ELICIT, PeerError
 
 if TYPE_CHECKING:
     from remit.gateway.call import Progress
     from remit.http.access import Access
-    from remit.mcp_server.client import Client, Terms
+    from remit.mcp_server.client import AskingTerms, McpCaller
     from remit.mcp_server.peers import ClientPeer, Parked
-    from remit.mcp_server.question import Said
+    from remit.mcp_server.question import PersonAnswer
     from remit.record.outcome import OutcomeView
     from remit.record.step import QuestionRecord
     from remit.record.views import ConfirmationView
@@ -45,18 +45,18 @@ _PAST: Final[Mapping[str, str]] = {"approve": "approved", "deny": "denied", "exp
 _log: Final = logging.getLogger("remit.mcp")
 
 
-class Asker(NamedTuple):
+class CallAsker(NamedTuple):
     """A call's client, to which questions about it are put."""
 
-    client: Client
+    client: McpCaller
     peer: ClientPeer | Parked
     access: Access
-    terms: Terms
+    terms: AskingTerms
     waits: Callable[[str], None]
     """Is told, again and again, what the call waits for."""
 
 
-class Calls:
+class McpCalls:
     """Makes calls for clients."""
 
     def __init__(self, service: Service) -> None:
@@ -64,7 +64,7 @@ class Calls:
         self._dialogs: dict[tuple[int, str], asyncio.Task[bool]] = {}
         self._tasks = Tasks()
 
-    async def make(self, asker: Asker, tool: str, args: dict[str, Any], *, progress: Progress) -> OutcomeView:
+    async def make(self, asker: CallAsker, tool: str, args: dict[str, Any], *, progress: Progress) -> OutcomeView:
         """Make a call. One that waits for a person is put to the person at the client, if `asker` says there is one.
 
         If not, or if they did not decide, it goes on once someone has, if its client takes a task for an answer. If
@@ -80,14 +80,14 @@ class Calls:
             asker.peer.decide(_words(await confirmations.answers(question)))
             waited, asker = question, asker._replace(terms=asker.terms._replace(ask="terminal"))
 
-    async def _make(self, asker: Asker, tool: str, args: dict[str, Any], progress: Progress) -> OutcomeView:
+    async def _make(self, asker: CallAsker, tool: str, args: dict[str, Any], progress: Progress) -> OutcomeView:
 
         async def ask(confirmation: str) -> bool:
             return await self._decided(confirmation, asker)
 
         access, peer = asker.access, asker.peer
         there = asker.terms.ask != "terminal" and access.dialog and access.allows("decide") and peer.can(ELICIT)
-        live = Live(progress, peer, ask if there else None)
+        live = LiveCaller(progress, peer, ask if there else None)
         meta = {
             name: line(text, _TOLD) for name, text in peer.attached.items() if name in _OWN and isinstance(text, str)
         }
@@ -108,7 +108,7 @@ class Calls:
         self._tasks.cancel()
         await self._tasks.ended()
 
-    async def _decided(self, confirmation: str, asker: Asker) -> bool:
+    async def _decided(self, confirmation: str, asker: CallAsker) -> bool:
         """Return whether it is decided within the client's patience: in its dialog, or meanwhile elsewhere."""
         key = (id(asker.client), confirmation)
         dialog = self._dialogs.get(key)
@@ -137,7 +137,7 @@ class Calls:
         if self._dialogs.get(key) is dialog:
             del self._dialogs[key]
 
-    async def _put(self, confirmation: str, asker: Asker) -> bool:
+    async def _put(self, confirmation: str, asker: CallAsker) -> bool:
         """Put it to the person at the client; whether it is decided, there or elsewhere."""
         confirmations = self._service.confirmations
         try:
@@ -155,11 +155,11 @@ class Calls:
             _log.info("the answer of %s to %s does not count: %s", asker.client.principal, confirmation, error.message)
             return (await confirmations.view(confirmation)).state != "pending"
 
-    async def _filled_in(self, page: str, question: ConfirmationView, asker: Asker) -> bool:
+    async def _filled_in(self, page: str, question: ConfirmationView, asker: CallAsker) -> bool:
         """Have the person fill a form in. Raises PeerError, and what the answer raises where it does not count."""
         confirmation = question.confirmation
         asked_in = await self._service.sessions.asked_in(question.caller)
-        form = Form.of(question, session=asked_in == await asker.client.session(), page=page)
+        form = QuestionForm.of(question, session=asked_in == await asker.client.session(), page=page)
         begun = asyncio.get_running_loop().time()
         answer = await self._answered(confirmation, {"method": ELICIT, "params": form.params}, asker)
         if answer is None:
@@ -184,7 +184,7 @@ class Calls:
             answer_form = answer_form._replace(reason=await _why(asker))
         return (await self._take(question, answer_form, asker)).state != "pending"
 
-    async def _led_to(self, page: str, question: ConfirmationView, asker: Asker) -> bool:
+    async def _led_to(self, page: str, question: ConfirmationView, asker: CallAsker) -> bool:
         """Lead the person to a question's page; whether it is decided, there or elsewhere. Raises PeerError."""
         confirmation = question.confirmation
         answer = await self._answered(confirmation, {"method": ELICIT, "params": link_to(question, page)}, asker)
@@ -199,7 +199,7 @@ class Calls:
             return False
         return True
 
-    async def _answered(self, confirmation: str, request: Mapping[str, Any], asker: Asker) -> dict[str, Any] | None:
+    async def _answered(self, confirmation: str, request: Mapping[str, Any], asker: CallAsker) -> dict[str, Any] | None:
         """The client's answer; None if it is decided elsewhere first, which closes the dialog. Raises PeerError."""
         asking = self._tasks.task(asker.peer.ask({_KEY: request}))
         running: set[asyncio.Task[Any]] = {asking}
@@ -213,7 +213,7 @@ class Calls:
                 task.cancel()
             await asyncio.wait(running)
 
-    async def _take(self, question: ConfirmationView, said: Said, asker: Asker) -> ConfirmationView:
+    async def _take(self, question: ConfirmationView, said: PersonAnswer, asker: CallAsker) -> ConfirmationView:
         """Record a person's answer; the question as that left it. Raises StateError, UsageError or NotFoundError."""
         confirmation, by = question.confirmation, asker.client.principal
         proof: Any = "token" if asker.access.principal else ""
@@ -233,7 +233,7 @@ class Calls:
         return await self._service.confirmations.view(confirmation)
 
 
-def _waits(asker: Asker, confirmation: str) -> str:
+def _waits(asker: CallAsker, confirmation: str) -> str:
     return f"waits for {asker.client.principal}, {confirmation}"
 
 
@@ -246,7 +246,7 @@ def _words(record: QuestionRecord) -> str:
     return f"{_PAST.get(last.decision, last.decision)}{by} at {isoformat(last.at)}"
 
 
-async def _why(asker: Asker) -> str:
+async def _why(asker: CallAsker) -> str:
     """The reason of a denial, if the person gives one."""
     try:
         answers = await asker.peer.ask({_WHY: {"method": ELICIT, "params": reason_form()}})

@@ -16,8 +16,8 @@ import msgspec
 
 from remit.codes import Code
 from remit.http.access import Access
-from remit.http.problem import METADATA, Problem
-from remit.http.router import REQUEST, Mount, Request
+from remit.http.problem import METADATA, HttpProblem
+from remit.http.router import REQUEST, PartMount, RouterRequest
 from remit.mcp_server.place import PATH
 from remit.version import __version__
 
@@ -53,17 +53,17 @@ async def _nobody(_headers: Mapping[str, str]) -> Access:
     return _NOBODY
 
 
-def card_mounts(public_url: str, *, tokens: bool) -> list[Mount]:
+def card_mounts(public_url: str, *, tokens: bool) -> list[PartMount]:
     """Its places; none without a URL."""
     if not public_url:
         return []
     card = card_of(public_url, tokens=tokens)
     paths = frozenset({*PATHS, *(path + _FILE for path in PATHS)})
-    part = Document(lambda _: card, paths, b"application/mcp-server-card+json")
-    return [Mount(path, part, None, _nobody) for path in PATHS]
+    part = JsonDocument(lambda _: card, paths, b"application/mcp-server-card+json")
+    return [PartMount(path, part, None, _nobody) for path in PATHS]
 
 
-def resource_mounts(issuers: Issuers | None) -> list[Mount]:
+def resource_mounts(issuers: Issuers | None) -> list[PartMount]:
     """The places where clients find out whose tokens count (RFC 9728); none if those of no issuer do."""
     if issuers is None:
         return []
@@ -76,11 +76,11 @@ def resource_mounts(issuers: Issuers | None) -> list[Mount]:
             "bearer_methods_supported": ["header"],
         }
 
-    part = Document(metadata, frozenset({METADATA, METADATA + PATH}), b"application/json")
-    return [Mount(METADATA, part, None, _nobody)]
+    part = JsonDocument(metadata, frozenset({METADATA, METADATA + PATH}), b"application/json")
+    return [PartMount(METADATA, part, None, _nobody)]
 
 
-class Document:
+class JsonDocument:
     """Answers with a JSON document, to anyone."""
 
     def __init__(self, document: Callable[[str], dict[str, Any]], paths: frozenset[str], kind: bytes) -> None:
@@ -97,10 +97,10 @@ class Document:
 
     async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:  # noqa: ARG002 - of ASGI
         if scope["path"].removesuffix("/") not in self._paths:
-            raise Problem(Code.PATH_UNKNOWN)
+            raise HttpProblem(Code.PATH_UNKNOWN)
         if scope["method"] not in {"GET", "HEAD"}:
-            raise Problem(Code.METHOD_NOT_ALLOWED, headers={"allow": "GET, HEAD"})
-        request: Request = scope[REQUEST]
+            raise HttpProblem(Code.METHOD_NOT_ALLOWED, headers={"allow": "GET, HEAD"})
+        request: RouterRequest = scope[REQUEST]
         body = msgspec.json.encode(self._document(request.headers["host"]))
         headers = [
             (b"content-type", self._kind),

@@ -16,9 +16,9 @@ from remit.tasks import Tasks
 from remit.tools.peer import is_foreign
 
 if TYPE_CHECKING:
-    from remit.mcp_server.request import Connection
-    from remit.mcp_server.subscriptions import Listening
-    from remit.mcp_server.view import View
+    from remit.mcp_server.request import ClientConnection
+    from remit.mcp_server.subscriptions import ListenStreams
+    from remit.mcp_server.view import OfferView
     from remit.mcp_server.views import Viewer, Views
 
 TOOLS_CHANGED: Final = "notifications/tools/list_changed"
@@ -30,16 +30,16 @@ class _Given(NamedTuple):
     """A list that a client holds."""
 
     viewer: Viewer
-    view: View
+    view: OfferView
 
 
-class Changes:
+class ListChanges:
     """The lists that clients were given, and the clients that are told of a change."""
 
-    def __init__(self, views: Views, listening: Listening) -> None:
+    def __init__(self, views: Views, listening: ListenStreams) -> None:
         self._views = views
         self._listening = listening
-        self._connections: dict[int, Connection] = {}
+        self._connections: dict[int, ClientConnection] = {}
         self._followed: dict[int, set[str]] = {}
         """The resources that clients subscribed to, by connection."""
         self._held: dict[int, _Given] = {}
@@ -48,7 +48,7 @@ class Changes:
         self._stale = False
         self._comparing = False
 
-    def join(self, connection: Connection) -> None:
+    def join(self, connection: ClientConnection) -> None:
         """Tell this connection (before 2026-07-28) of changes, until it ends."""
         key = id(connection)
         self._connections[key] = connection
@@ -60,7 +60,7 @@ class Changes:
 
         connection.at_end(leave)
 
-    def given(self, viewer: Viewer, view: View, connection: Connection | None) -> None:
+    def given(self, viewer: Viewer, view: OfferView, connection: ClientConnection | None) -> None:
         """A client was given the list of `view`: over its connection, or (None) in a request of its own."""
         if connection is None:
             self._held_since[viewer] = _Given(viewer, view)
@@ -88,12 +88,12 @@ class Changes:
         uri = str(params.get("uri"))
         self._announce(method, params, [self._connections[key] for key, uris in self._followed.items() if uri in uris])
 
-    def follow(self, connection: Connection | None, uri: str) -> None:
+    def follow(self, connection: ClientConnection | None, uri: str) -> None:
         """A client (before 2026-07-28) subscribed to a resource."""
         if id(connection) in self._connections:
             self._followed.setdefault(id(connection), set()).add(uri)
 
-    def unfollow(self, connection: Connection | None, uri: str) -> bool:
+    def unfollow(self, connection: ClientConnection | None, uri: str) -> bool:
         """A client does not want to hear of it any more; whether others still do."""
         self._followed.get(id(connection), set()).discard(uri)
         return any(uri in uris for uris in self._followed.values())
@@ -128,13 +128,13 @@ class Changes:
         there = [self._connections[key] for key in differing if key in self._connections]
         await asyncio.gather(*(each.notify(TOOLS_CHANGED, {}) for each in there))
 
-    def _announce(self, method: str, params: Mapping[str, Any], there: Sequence[Connection]) -> None:
+    def _announce(self, method: str, params: Mapping[str, Any], there: Sequence[ClientConnection]) -> None:
         notice = {} if method in _LISTS else params
         self._listening.tell(method, notice)
         for each in there:
             self._tasks.begin(each.notify(method, notice))
 
 
-def _differs(given: _Given, today: Mapping[Viewer, View]) -> bool:
+def _differs(given: _Given, today: Mapping[Viewer, OfferView]) -> bool:
     now = today.get(given.viewer)
     return now is not None and now.definitions != given.view.definitions

@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
-    from remit.http.access import Access, Identity
+    from remit.http.access import Access, TokenIdentity
     from remit.service.sessions import Sessions
     from remit.settings.model import Settings
 
@@ -18,7 +18,7 @@ _STOPPED: Final = frozenset({"claude-code", "codex-mcp-client"})
 """Programs whose dialog stops the clock of the call that it is about."""
 
 
-class Caller(NamedTuple):
+class HttpCaller(NamedTuple):
     """The caller of a request over HTTP."""
 
     access: Access
@@ -27,7 +27,7 @@ class Caller(NamedTuple):
     """The session it names (before 2026-07-28)."""
 
 
-class Terms(NamedTuple):
+class AskingTerms(NamedTuple):
     """The way in which people are asked about a client's calls, and it is answered while they decide."""
 
     ask: str = "both"
@@ -48,7 +48,7 @@ class Terms(NamedTuple):
     """The base URL at which people reach the console, where there is one."""
 
     @classmethod
-    def read(cls, settings: Settings) -> Terms:
+    def read(cls, settings: Settings) -> AskingTerms:
         """The terms that the settings name."""
         mcp = settings.mcp
         ours = settings.sources["mcp.patience"] == "default"
@@ -64,7 +64,7 @@ class Terms(NamedTuple):
             console=url if url.startswith(("https://", "http://")) else "",
         )
 
-    def of(self, access: Access, program: str) -> Terms:
+    def of(self, access: Access, program: str) -> AskingTerms:
         """The terms for one client, by its table if it has one."""
         patience_s = self.patience_s
         if access.patience is not None:
@@ -79,7 +79,7 @@ class Terms(NamedTuple):
         return (access.always or self.always) if searches else None
 
 
-class Client:
+class McpCaller:
     """The caller."""
 
     def __init__(
@@ -90,7 +90,7 @@ class Client:
         name: str,
         version: str,
         transport: str,
-        identity: Identity | None = None,
+        identity: TokenIdentity | None = None,
     ) -> None:
         self._identity = identity
         self.principal = principal

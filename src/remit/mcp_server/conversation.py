@@ -18,7 +18,7 @@ from remit.jsonrpc.protocol import (
     UNSUPPORTED_PROTOCOL_VERSION,
     MCPError,
 )
-from remit.mcp_server.request import ClientRequest, Connection, Program
+from remit.mcp_server.request import ClientConnection, ClientProgram, ClientRequest
 
 if TYPE_CHECKING:
     from remit.jsonrpc.dispatcher import Dispatcher
@@ -40,18 +40,18 @@ class _Hello(msgspec.Struct, rename="camel"):
     """The parameters of `initialize`."""
 
     protocol_version: str
-    client_info: Program
+    client_info: ClientProgram
     capabilities: _Capabilities
 
 
-class Conversation:
+class ClientConversation:
     """One with a client, from the handshake on (before 2026-07-28)."""
 
     def __init__(self, face: ToolServer, dispatcher: Dispatcher) -> None:
         self._face, self._dispatcher = face, dispatcher
-        self._connection = Connection(dispatcher)
+        self._connection = ClientConnection(dispatcher)
         self._version = HANDSHAKE_VERSIONS[-1]
-        self._program: Program | None = None
+        self._program: ClientProgram | None = None
         self._declared: Mapping[str, Any] = {}
 
     async def on_request(self, inbound: Inbound, method: str, params: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -79,7 +79,7 @@ class Conversation:
         self._connection.end()
 
 
-def _hello(params: Mapping[str, Any]) -> tuple[str, Program, Mapping[str, Any]]:
+def _hello(params: Mapping[str, Any]) -> tuple[str, ClientProgram, Mapping[str, Any]]:
     """The version that is spoken from now on, the program and its capabilities. Raises MCPError."""
     try:
         hello = msgspec.convert(params, _Hello)
@@ -89,7 +89,7 @@ def _hello(params: Mapping[str, Any]) -> tuple[str, Program, Mapping[str, Any]]:
     return version, hello.client_info, params["capabilities"]
 
 
-class Envelope(NamedTuple):
+class RequestEnvelope(NamedTuple):
     """The envelope of a request (2026-07-28 and later)."""
 
     version: str
@@ -118,7 +118,7 @@ class Envelope(NamedTuple):
         """Return the request that it envelops."""
         declared = self.capabilities if isinstance(self.capabilities, Mapping) else {}
         try:
-            program = msgspec.convert(self.client, Program)
+            program = msgspec.convert(self.client, ClientProgram)
         except msgspec.ValidationError:
             program = None
         return ClientRequest(method, params or {}, self.version, inbound, program, declared, None)

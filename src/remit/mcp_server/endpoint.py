@@ -27,12 +27,12 @@ from mcp.shared.inbound import (
 from starlette.datastructures import Headers
 
 from remit.codes import Code
-from remit.http.access import REQUESTS, Places
-from remit.http.problem import Problem, Refusal
-from remit.http.router import REQUEST, Request
+from remit.http.access import REQUESTS, RequestPlaces
+from remit.http.problem import HttpProblem, HttpRefusal
+from remit.http.router import REQUEST, RouterRequest
 from remit.jsonrpc import message
 from remit.jsonrpc.inbound import Inbound, answer_to
-from remit.jsonrpc.message import UnreadableError, read
+from remit.jsonrpc.message import UnreadableMessageError, read
 from remit.jsonrpc.protocol import (
     HEADER_MISMATCH,
     INVALID_REQUEST,
@@ -42,18 +42,18 @@ from remit.jsonrpc.protocol import (
     has_handshake,
 )
 from remit.large import MAX_VALUES, has_too_many_values
-from remit.mcp_server.client import MAX_REQUEST_BYTES, Caller
-from remit.mcp_server.conversation import Envelope
-from remit.mcp_server.exchange import Exchange
+from remit.mcp_server.client import MAX_REQUEST_BYTES, HttpCaller
+from remit.mcp_server.conversation import RequestEnvelope
+from remit.mcp_server.exchange import McpExchange
 from remit.mcp_server.outbox import Outbox
 from remit.mcp_server.place import PATH
-from remit.mcp_server.sessions import MAX_PER_PRINCIPAL, Session, Sessions
+from remit.mcp_server.sessions import MAX_PER_PRINCIPAL, ClientSession, ClientSessions
 from remit.tasks import Tasks
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
-    from remit.jsonrpc.message import Message
+    from remit.jsonrpc.message import RpcMessage
     from remit.jsonrpc.protocol import RequestId
     from remit.mcp_server.server import ToolServer
 
@@ -71,13 +71,13 @@ class Endpoint:
 
     def __init__(self, face: ToolServer, *, body_s: float = BODY_S, requests: int = REQUESTS) -> None:
         self._face = face
-        self._arriving = Places(requests)
+        self._arriving = RequestPlaces(requests)
         """Bodies. An answer to a question of ours takes no place of a request, which may be what waits for it."""
-        self._requests = Places(requests)
-        self._listening = Places(MAX_PER_PRINCIPAL)
+        self._requests = RequestPlaces(requests)
+        self._listening = RequestPlaces(MAX_PER_PRINCIPAL)
         """Requests that only listen; before 2026-07-28 the sessions are counted."""
         self._body_s = body_s
-        self._sessions = Sessions(face)
+        self._sessions = ClientSessions(face)
         self._serving = Tasks()
 
     @asynccontextmanager
@@ -95,10 +95,10 @@ class Endpoint:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["path"].removesuffix("/") != PATH:
-            raise Problem(Code.PATH_UNKNOWN)
-        request: Request = scope[REQUEST]
+            raise HttpProblem(Code.PATH_UNKNOWN)
+        request: RouterRequest = scope[REQUEST]
         headers = request.headers
-        caller = Caller(request.access, headers.get(SESSION))
+        caller = HttpCaller(request.access, headers.get(SESSION))
         version = headers.get(MCP_PROTOCOL_VERSION_HEADER)
         if version is None or has_handshake(version):
             await self._older(scope, headers, caller, receive, send)
@@ -108,12 +108,12 @@ class Endpoint:
     # --- since 2026-07-28
 
     async def _newer(
-        self, scope: Scope, headers: Mapping[str, str], caller: Caller, receive: Receive, send: Send
+        self, scope: Scope, headers: Mapping[str, str], caller: HttpCaller, receive: Receive, send: Send
     ) -> None:
         if scope["method"] != "POST":
-            raise Problem(Code.METHOD_NOT_ALLOWED, headers={"allow": "POST"})
+            raise HttpProblem(Code.METHOD_NOT_ALLOWED, headers={"allow": "POST"})
         if _accepted(headers.get("accept", "")) != (True, True):
-            raise Problem(Code.NOT_ACCEPTABLE, "application/json and text/event-stream are answered.")
+            raise HttpProblem(Code.NOT_ACCEPTABLE, "application/json and text/event-stream are answered.")
         message = await self._message(headers, caller, receive)
         request_id = as_request_id(message.get("id"))
         if "id" not in message:
@@ -130,11 +130,11 @@ class Endpoint:
 
     async def _served(
         self,
-        envelope: Envelope,
+        envelope: RequestEnvelope,
         request_id: RequestId,
         method: str,
         params: dict[str, Any] | None,
-        caller: Caller,
+        caller: HttpCaller,
         receive: Receive,
         send: Send,
     ) -> None:
@@ -150,14 +150,14 @@ class Endpoint:
 
         inbound.task = self._serving.task(serve())
         try:
-            await Exchange(outbox, receive, send).answer(request_id, inbound.task, ERROR_CODE_HTTP_STATUS)
+            await McpExchange(outbox, receive, send).answer(request_id, inbound.task, ERROR_CODE_HTTP_STATUS)
         finally:
             if not inbound.task.done():
                 inbound.cancel()
 
     def _envelope(
         self, scope: Scope, headers: Mapping[str, str], message: Mapping[str, Any], request_id: RequestId
-    ) -> Envelope:
+    ) -> RequestEnvelope:
         """Return what the request says about itself; its headers have to say the same."""
         twice = find_duplicated_routing_header((name.decode("latin-1"), "") for name, _ in scope["headers"])
         if twice is not None:
@@ -170,12 +170,12 @@ class Endpoint:
             schema = self._face.input_schema(name) if args or _repeats_arguments(headers) else None
             if schema is not None:
                 _check(validate_mcp_param_headers(schema, args or {}, Headers(scope=scope)), request_id)
-        return Envelope.of(params)
+        return RequestEnvelope.of(params)
 
     # --- before 2026-07-28
 
     async def _older(
-        self, scope: Scope, headers: Mapping[str, str], caller: Caller, receive: Receive, send: Send
+        self, scope: Scope, headers: Mapping[str, str], caller: HttpCaller, receive: Receive, send: Send
     ) -> None:
         match scope["method"]:
             case "POST":
@@ -187,15 +187,15 @@ class Endpoint:
                 if session.outbox.open:
                     raise RpcError(409, INVALID_REQUEST, "Conflict: this session listens already")
                 with session.used():
-                    await Exchange(session.outbox, receive, send, _named(session)).stream(session.ended)
+                    await McpExchange(session.outbox, receive, send, _named(session)).stream(session.ended)
             case "DELETE":
                 session = self._session(caller)
                 await self._sessions.end(session)
                 await _accept(send, 200, _named(session))
             case _:
-                raise Problem(Code.METHOD_NOT_ALLOWED, headers={"allow": "GET, POST, DELETE"})
+                raise HttpProblem(Code.METHOD_NOT_ALLOWED, headers={"allow": "GET, POST, DELETE"})
 
-    async def _posted(self, headers: Mapping[str, str], caller: Caller, receive: Receive, send: Send) -> None:
+    async def _posted(self, headers: Mapping[str, str], caller: HttpCaller, receive: Receive, send: Send) -> None:
         if _accepted(headers.get("accept", "")) != (True, True):
             raise RpcError(406, INVALID_REQUEST, "Not Acceptable: application/json and text/event-stream")
         message = await self._message(headers, caller, receive)
@@ -216,7 +216,7 @@ class Endpoint:
             with session.used():
                 await self._asked(session, message, caller, receive, send)
 
-    async def _begin(self, message: Mapping[str, Any], caller: Caller, receive: Receive, send: Send) -> None:
+    async def _begin(self, message: Mapping[str, Any], caller: HttpCaller, receive: Receive, send: Send) -> None:
         """A session begins, if its first request is answered."""
         session = self._sessions.begin(caller.access.principal)
         if session is None:
@@ -224,18 +224,18 @@ class Endpoint:
         answer = None
         try:
             with session.used():
-                caller = Caller(caller.access, session.id)
+                caller = HttpCaller(caller.access, session.id)
                 answer = await self._asked(session, message, caller, receive, send)
         finally:
             if answer is None or answer.error_code is not None:
                 await self._sessions.end(session)
 
     async def _asked(
-        self, session: Session, message: Mapping[str, Any], caller: Caller, receive: Receive, send: Send
-    ) -> Message | None:
+        self, session: ClientSession, message: Mapping[str, Any], caller: HttpCaller, receive: Receive, send: Send
+    ) -> RpcMessage | None:
         """Have a request answered; a client that leaves has not cancelled it."""
         outbox = Outbox()
-        exchange = Exchange(outbox, receive, send, _named(session))
+        exchange = McpExchange(outbox, receive, send, _named(session))
         task = session.dispatcher.take(message, outbox, caller)
         answer = None
         try:
@@ -245,12 +245,12 @@ class Endpoint:
             if answer is None:  # one that had its answer may still say what it was asked meanwhile
                 session.dispatcher.left(outbox)
 
-    async def _message(self, headers: Mapping[str, str], caller: Caller, receive: Receive) -> dict[str, Any]:
+    async def _message(self, headers: Mapping[str, str], caller: HttpCaller, receive: Receive) -> dict[str, Any]:
         """The one message that a request brings. Raises Refusal."""
         async with self._arriving.taken(caller.access.principal or ""):
             return await _message(headers, receive, self._body_s)
 
-    def _session(self, caller: Caller) -> Session:
+    def _session(self, caller: HttpCaller) -> ClientSession:
         if caller.session is None:
             raise RpcError(400, INVALID_REQUEST, "Bad Request: Missing session ID")
         session = self._sessions.find(caller.session, caller.access.principal)
@@ -263,19 +263,19 @@ class Endpoint:
 async def _message(headers: Mapping[str, str], receive: Receive, seconds: float) -> dict[str, Any]:
     """The one message that a request brings. Raises Refusal."""
     if not headers.get("content-type", "").lower().startswith(_JSON):
-        raise Problem(Code.MEDIA_TYPE_UNSUPPORTED, "The Content-Type has to be application/json.")
+        raise HttpProblem(Code.MEDIA_TYPE_UNSUPPORTED, "The Content-Type has to be application/json.")
     try:
         async with asyncio.timeout(seconds):
             body = await _body(headers, receive)
     except TimeoutError:
-        raise Problem(Code.BODY_TIMEOUT, f"The body did not arrive within {seconds:g} s.") from None
+        raise HttpProblem(Code.BODY_TIMEOUT, f"The body did not arrive within {seconds:g} s.") from None
     try:
         message = read(body)
-    except UnreadableError as error:
+    except UnreadableMessageError as error:
         about = None if error.is_answer else error.request_id
         raise RpcError(400, PARSE_ERROR, f"Parse error: {error}", about=about) from None
     if has_too_many_values(body, message):
-        raise Problem(Code.REQUEST_TOO_LARGE, f"A message has at most {MAX_VALUES} members and items.")
+        raise HttpProblem(Code.REQUEST_TOO_LARGE, f"A message has at most {MAX_VALUES} members and items.")
     if not isinstance(message, dict) or message.get("jsonrpc") != "2.0":
         raise RpcError(400, INVALID_REQUEST, "the body has to be one message of JSON-RPC 2.0")
     return message
@@ -284,16 +284,16 @@ async def _message(headers: Mapping[str, str], receive: Receive, seconds: float)
 async def _body(headers: Mapping[str, str], receive: Receive) -> bytes:
     declared = headers.get("content-length", "")
     if declared.isascii() and declared.isdigit() and int(declared) > MAX_REQUEST_BYTES:
-        raise Problem(Code.REQUEST_TOO_LARGE)
+        raise HttpProblem(Code.REQUEST_TOO_LARGE)
     pieces, size, more = [], 0, True
     while more:
         event = await receive()
         if event["type"] == "http.disconnect":
-            raise Problem(Code.REQUEST_INVALID, "The client left before the end of its request.")
+            raise HttpProblem(Code.REQUEST_INVALID, "The client left before the end of its request.")
         pieces.append(event.get("body", b""))
         size += len(pieces[-1])
         if size > MAX_REQUEST_BYTES:
-            raise Problem(Code.REQUEST_TOO_LARGE)
+            raise HttpProblem(Code.REQUEST_TOO_LARGE)
         more = event.get("more_body", False)
     return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
@@ -316,7 +316,7 @@ def _check(rejection: InboundLadderRejection | None, about: RequestId | None) ->
         raise RpcError(ERROR_CODE_HTTP_STATUS.get(code, 400), code, rejection.message, rejection.data, about)
 
 
-def _named(session: Session) -> list[tuple[bytes, bytes]]:
+def _named(session: ClientSession) -> list[tuple[bytes, bytes]]:
     return [(SESSION.encode(), session.id.encode())]
 
 
@@ -326,7 +326,7 @@ async def _accept(send: Send, status: int = 202, headers: list[tuple[bytes, byte
     await send({"type": "http.response.body", "body": b""})
 
 
-class RpcError(Refusal):
+class RpcError(HttpRefusal):
     """A request that is refused with a JSON-RPC error."""
 
     def __init__(self, status: int, code: int, text: str, data: Any = None, about: RequestId | None = None) -> None:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from starlette.types import Receive, Send
 
-    from remit.jsonrpc.message import Message
+    from remit.jsonrpc.message import RpcMessage
     from remit.jsonrpc.protocol import RequestId
     from remit.mcp_server.outbox import Outbox
 
@@ -30,7 +30,7 @@ _EVENTS: Final = [
 ]
 
 
-class Exchange:
+class McpExchange:
     """One HTTP request and all that is said in reply."""
 
     def __init__(self, outbox: Outbox, receive: Receive, send: Send, headers: Headers = ()) -> None:
@@ -44,7 +44,7 @@ class Exchange:
 
     async def answer(
         self, request_id: RequestId | None, serving: asyncio.Task[None] | None, statuses: Mapping[int, int]
-    ) -> Message | None:
+    ) -> RpcMessage | None:
         """Say what comes until the answer, and that; None where the client left.
 
         A request whose `serving` ended without an answer was cancelled, and is told so: over HTTP something has to end
@@ -113,7 +113,7 @@ class Exchange:
             await self._begin()
         await self._send({"type": "http.response.body", "body": event, "more_body": True})
 
-    async def _end(self, message: Message, status: int) -> None:
+    async def _end(self, message: RpcMessage, status: int) -> None:
         if self._streams:
             await self._send({"type": "http.response.body", "body": _framed(message)})
             return
@@ -123,5 +123,5 @@ class Exchange:
         await self._send({"type": "http.response.body", "body": message.body})
 
 
-def _framed(message: Message) -> bytes:
+def _framed(message: RpcMessage) -> bytes:
     return b"event: message\r\ndata: " + message.body + b"\r\n\r\n"

@@ -7,7 +7,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from remit.jsonrpc.message import Message
+    from remit.jsonrpc.message import RpcMessage
 
 MANY: Final = 100
 """Messages beyond which the sender waits for a client that listens; without one the oldest are dropped."""
@@ -23,13 +23,13 @@ class Outbox:
     __slots__ = ("_changed", "_open", "_room", "_said")
 
     def __init__(self) -> None:
-        self._said: deque[Message] = deque()
+        self._said: deque[RpcMessage] = deque()
         self._changed = asyncio.Event()
         self._room = asyncio.Event()
         self._room.set()
         self._open = False
 
-    def send(self, message: Message) -> None:
+    def send(self, message: RpcMessage) -> None:
         if len(self._said) >= TOO_MANY and message.method and message.request_id is None:
             return
         self._said.append(message)
@@ -59,7 +59,7 @@ class Outbox:
         self._open = False
         self._room.set()
 
-    def take(self) -> Message | None:
+    def take(self) -> RpcMessage | None:
         """The next message."""
         if len(self._said) <= MANY:
             self._room.set()

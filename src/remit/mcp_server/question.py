@@ -35,7 +35,7 @@ _REASON: Final[dict[str, Any]] = {
 }
 
 
-class Said(NamedTuple):
+class PersonAnswer(NamedTuple):
     """The answer of a person."""
 
     decision: Literal["approve", "deny"]
@@ -44,16 +44,16 @@ class Said(NamedTuple):
     """The calls that the approval also holds for."""
 
 
-class Form(NamedTuple):
+class QuestionForm(NamedTuple):
     """A question as it is put to a client."""
 
     params: dict[str, Any]
     """The parameters of `elicitation/create`: the exact call, with all that cannot be seen as escapes."""
-    choices: Mapping[str, Said]
+    choices: Mapping[str, PersonAnswer]
     """The meaning of each choice that it offers."""
 
     @classmethod
-    def of(cls, question: ConfirmationView, *, session: bool = False, page: str = "") -> Form:
+    def of(cls, question: ConfirmationView, *, session: bool = False, page: str = "") -> QuestionForm:
         """Put a question into words; `session`: whether the session that it is put in is the one that asked.
 
         `page` is the console's page about it, if its client opens pages.
@@ -78,12 +78,12 @@ class Form(NamedTuple):
         message = f"May {visible(question.tool)} run with these arguments?\n\n{shown}{reason}{end}"
         return cls({"mode": "form", "message": message, "requestedSchema": _schema(choices)}, choices)
 
-    def said(self, answer: object) -> Said | None:
+    def said(self, answer: object) -> PersonAnswer | None:
         """Return what the answer decides; None where it decides nothing. One who declines denies."""
         if not isinstance(answer, dict):
             return None
         if answer.get("action") == "decline":
-            return Said(_DENY, "declined at the client")
+            return PersonAnswer(_DENY, "declined at the client")
         content = answer.get("content")
         if answer.get("action") != "accept" or not isinstance(content, dict):
             return None
@@ -121,16 +121,16 @@ def approvable(question: ConfirmationView) -> bool:
     return len(whole) <= _SHOWN and len(visible(whole)) <= _SHOWN and not _hides(whole)
 
 
-def _choices_of(question: ConfirmationView, *, session: bool) -> dict[str, Said]:
-    choices = {_DENY: Said(_DENY)}
+def _choices_of(question: ConfirmationView, *, session: bool) -> dict[str, PersonAnswer]:
+    choices = {_DENY: PersonAnswer(_DENY)}
     if not approvable(question):
         return choices
     scopes = [scope for scope in scopes_of(question).values() if scope in _CHOICES and (session or scope != "session")]
-    longer = {_CHOICES[scope]: Said(_APPROVE, scope=scope) for scope in scopes}
-    return {_APPROVE: Said(_APPROVE), **longer, **choices}
+    longer = {_CHOICES[scope]: PersonAnswer(_APPROVE, scope=scope) for scope in scopes}
+    return {_APPROVE: PersonAnswer(_APPROVE), **longer, **choices}
 
 
-def _schema(choices: Mapping[str, Said]) -> dict[str, Any]:
+def _schema(choices: Mapping[str, PersonAnswer]) -> dict[str, Any]:
     longer = any(choice.scope for choice in choices.values())
     description = _ONCE + (_LATER if longer else "") if _APPROVE in choices else _DENIAL
     decision = {"type": "string", "title": "Decision", "enum": list(choices), "description": description}

@@ -14,8 +14,8 @@ from remit.tools.peer import is_foreign
 from remit.tools.remote import MCP_ERROR
 
 if TYPE_CHECKING:
-    from remit.mcp_server.changes import Changes
-    from remit.mcp_server.client import Client
+    from remit.mcp_server.changes import ListChanges
+    from remit.mcp_server.client import McpCaller
     from remit.mcp_server.request import ClientRequest
     from remit.service.sessions import Sessions
     from remit.tools.peer import Peer
@@ -54,7 +54,7 @@ Look = Callable[[float], Awaitable[Sees]]
 """Finds that out; waits so many seconds at most for servers that are still connecting."""
 
 
-class Passage:
+class RelayPassage:
     """The way of requests to one server, each of which leaves a record."""
 
     def __init__(self, remote: Remote, sessions: Sessions) -> None:
@@ -62,7 +62,7 @@ class Passage:
         self._sessions = sessions
 
     async def ask(
-        self, client: Client, request: ClientRequest, peer: Peer, params: Mapping[str, Any] | None = None
+        self, client: McpCaller, request: ClientRequest, peer: Peer, params: Mapping[str, Any] | None = None
     ) -> dict[str, Any]:
         """The server's answer in the words of the client's era, to `params` in place of its own. Raises MCPError."""
         method = request.method
@@ -78,7 +78,7 @@ class Passage:
         await self._record(client, method, asked, "")
         return in_era(request, result)
 
-    async def _record(self, client: Client, method: str, asked: Mapping[str, Any], error: str) -> None:
+    async def _record(self, client: McpCaller, method: str, asked: Mapping[str, Any], error: str) -> None:
         target = next((asked[key] for key in ("uri", "name") if isinstance(asked.get(key), str)), "")
         provider_id, session = self.remote.provider_id, await client.session()
         await self._sessions.relayed(session, provider_id, method[:_TARGET], target[:_TARGET], error[:_TARGET])
@@ -105,7 +105,7 @@ class Relay:
     """We speak in its name."""
 
     def __init__(self, remote: Remote, sessions: Sessions, status: RemoteStatus) -> None:
-        self._passage = Passage(remote, sessions)
+        self._passage = RelayPassage(remote, sessions)
         self._introduction = status.introduction
 
     def passes(self, method: str) -> bool:
@@ -154,11 +154,11 @@ class Relay:
         except ProviderError as error:
             raise error_of(error) from error
 
-    def subscribe(self, changes: Changes) -> None:
+    def subscribe(self, changes: ListChanges) -> None:
         """Have clients told what the server tells everyone."""
         self._passage.remote.subscribe(changes.heard)
 
-    async def answer(self, client: Client, request: ClientRequest, peer: Peer, look: Look) -> dict[str, Any]:  # noqa: ARG002 - of many servers
+    async def answer(self, client: McpCaller, request: ClientRequest, peer: Peer, look: Look) -> dict[str, Any]:  # noqa: ARG002 - of many servers
         """Return what the server answers. Raises MCPError."""
         return await self._passage.ask(client, request, peer)
 

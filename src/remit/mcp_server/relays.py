@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from remit.errors import ProviderError
 from remit.jsonrpc.protocol import INVALID_PARAMS, MCPError
-from remit.mcp_server.relay import PASSED, Look, Passage, Sees, extensions_of, in_era
+from remit.mcp_server.relay import PASSED, Look, RelayPassage, Sees, extensions_of, in_era
 
 if TYPE_CHECKING:
-    from remit.mcp_server.changes import Changes
-    from remit.mcp_server.client import Client
+    from remit.mcp_server.changes import ListChanges
+    from remit.mcp_server.client import McpCaller
     from remit.mcp_server.request import ClientRequest
     from remit.service.mcp import McpServers
     from remit.service.sessions import Sessions
@@ -54,8 +54,8 @@ class Relays:
         self._handshake_s = handshake_s
         self._uris: dict[str, dict[str, set[str]]] = {}
         """The URIs, templates among them, by server and the list that they were in."""
-        self._changes: Changes | None = None
-        self._passages: dict[str, Passage] = {}
+        self._changes: ListChanges | None = None
+        self._passages: dict[str, RelayPassage] = {}
         self.renew()
 
     def passes(self, method: str) -> bool:
@@ -65,7 +65,7 @@ class Relays:
     async def tell(self, method: str, params: Mapping[str, Any]) -> None:
         """Pass nothing on: no server can be meant."""
 
-    def subscribe(self, changes: Changes) -> None:
+    def subscribe(self, changes: ListChanges) -> None:
         """Have clients told what the servers tell everyone; of a changed resource, those that subscribed to it."""
         self._changes = changes
         for passage in self._passages.values():
@@ -75,7 +75,9 @@ class Relays:
         """Pass on to the servers that there are now."""
         before, known = self._passages, {name: self._servers.remote(name) for name in self._servers.known()}
         self._passages = {
-            name: before[name] if name in before and before[name].remote is remote else Passage(remote, self._sessions)
+            name: before[name]
+            if name in before and before[name].remote is remote
+            else RelayPassage(remote, self._sessions)
             for name, remote in known.items()
         }
         for name in self._uris.keys() - known.keys():
@@ -107,7 +109,7 @@ class Relays:
             capabilities["extensions"] = {**extensions, **capabilities.get("extensions", {})}
         return {**ours, "capabilities": capabilities, "instructions": "\n\n".join([*parts, ours["instructions"]])}
 
-    async def answer(self, client: Client, request: ClientRequest, peer: Peer, look: Look) -> dict[str, Any]:
+    async def answer(self, client: McpCaller, request: ClientRequest, peer: Peer, look: Look) -> dict[str, Any]:
         """Return what the server answers that a request is about, or what all answer to a list. Raises MCPError."""
         passed, sees = PASSED[request.method], await look(PATIENCE_S)
         if passed.member:
@@ -146,7 +148,7 @@ class Relays:
             _log.info("the MCP server %s is left out: %s", name, error)
             return None
 
-    async def _listed(self, client: Client, request: ClientRequest, peer: Peer, sees: Sees) -> dict[str, Any]:
+    async def _listed(self, client: McpCaller, request: ClientRequest, peer: Peer, sees: Sees) -> dict[str, Any]:
         """The lists of all servers as one, on one page."""
         passed = PASSED[request.method]
         servers = list(await self._statuses(sees, passed.capability))
@@ -160,7 +162,7 @@ class Relays:
                 entries.setdefault(key, {**entry, passed.key: key})
         return in_era(request, {passed.member: list(entries.values())})
 
-    async def _pages(self, server: str, client: Client, request: ClientRequest, peer: Peer) -> list[dict[str, Any]]:
+    async def _pages(self, server: str, client: McpCaller, request: ClientRequest, peer: Peer) -> list[dict[str, Any]]:
         """All entries of a server's list that have a name; none where it does not answer."""
         passed, cursor = PASSED[request.method], None
         if (passage := self._passages.get(server)) is None:
@@ -186,7 +188,7 @@ class Relays:
             self._uris.setdefault(server, {})[request.method] = {each[passed.key] for each in named}
         return named
 
-    async def _told(self, client: Client, request: ClientRequest, peer: Peer, sees: Sees) -> dict[str, Any]:
+    async def _told(self, client: McpCaller, request: ClientRequest, peer: Peer, sees: Sees) -> dict[str, Any]:
         """Tell all servers that want to know."""
         servers = await self._statuses(sees, PASSED[request.method].capability)
         results = await asyncio.gather(
@@ -207,7 +209,7 @@ class Relays:
                 return server, own
         raise MCPError(code=INVALID_PARAMS, message=f"Unknown prompt: {str(name)[:100]}")
 
-    async def _completed(self, client: Client, request: ClientRequest, peer: Peer, sees: Sees) -> dict[str, Any]:
+    async def _completed(self, client: McpCaller, request: ClientRequest, peer: Peer, sees: Sees) -> dict[str, Any]:
         ref = request.params.get("ref")
         if not isinstance(ref, dict):
             raise MCPError(code=INVALID_PARAMS, message="a completion has a ref")
@@ -218,7 +220,7 @@ class Relays:
             server = await self._owner(ref.get("uri"), client, request, peer, sees)
         return await self._passages[server].ask(client, request, peer, {**request.params, "ref": ref})
 
-    async def _owner(self, uri: object, client: Client, request: ClientRequest, peer: Peer, sees: Sees) -> str:
+    async def _owner(self, uri: object, client: McpCaller, request: ClientRequest, peer: Peer, sees: Sees) -> str:
         """The server that a URI leads to; where that is not known, servers list what they have. Raises MCPError."""
         if not isinstance(uri, str):
             raise MCPError(code=INVALID_PARAMS, message="a resource has a uri")

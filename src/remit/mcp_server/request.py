@@ -10,7 +10,7 @@ import msgspec
 from remit.http.access import OPERATOR
 from remit.jsonrpc.message import REPAIRED
 from remit.jsonrpc.protocol import TASKS, TASKS_VERSION, is_modern
-from remit.mcp_server.client import Caller
+from remit.mcp_server.client import HttpCaller
 
 if TYPE_CHECKING:
     from remit.jsonrpc.dispatcher import Dispatcher
@@ -20,14 +20,14 @@ _TURN: Final = "x-codex-turn-metadata"
 """Key of `_meta` under which Codex describes the turn that makes a call."""
 
 
-class Program(msgspec.Struct, frozen=True):
+class ClientProgram(msgspec.Struct, frozen=True):
     """A client as it describes itself."""
 
     name: str
     version: str
 
 
-class Connection:
+class ClientConnection:
     """A client's connection (before 2026-07-28), which takes what belongs to no request."""
 
     def __init__(self, dispatcher: Dispatcher) -> None:
@@ -53,17 +53,17 @@ class ClientRequest(NamedTuple):
     """Of the protocol."""
     channel: Inbound
     """Takes what belongs to this request."""
-    program: Program | None
+    program: ClientProgram | None
     """None before the handshake."""
     declared: Mapping[str, Any]
     """The capabilities that the client declared, as it wrote them."""
-    connection: Connection | None
+    connection: ClientConnection | None
     """Takes what belongs to no request; None where each stands for itself."""
 
     @property
-    def caller(self) -> Caller:
+    def caller(self) -> HttpCaller:
         """Return who made it, as far as the transport knows."""
-        return self.channel.caller if isinstance(self.channel.caller, Caller) else Caller(OPERATOR, None)
+        return self.channel.caller if isinstance(self.channel.caller, HttpCaller) else HttpCaller(OPERATOR, None)
 
     @property
     def dialogs(self) -> frozenset[str]:

@@ -27,14 +27,14 @@ _TOLD: Final = ("name", "title", "description", "inputSchema", "outputSchema", "
 _ENCODE: Final = msgspec.json.Encoder().encode
 
 
-class Search(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class ToolSearch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The arguments of a search."""
 
     query: Annotated[str, msgspec.Meta(min_length=1, max_length=1_000, description="What you want to do, in words.")]
     limit: Annotated[int, msgspec.Meta(ge=1, le=20, description="The most tools to return.")] = 5
 
 
-class Named(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class ToolByName(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The arguments of a call of a tool by its name."""
 
     name: Annotated[str, msgspec.Meta(min_length=1, description=f"The tool's name, as {SEARCH} gave it.")]
@@ -50,13 +50,13 @@ def definitions_of(sources: Iterable[str]) -> tuple[dict[str, Any], dict[str, An
             f"Find tools by what they do{f', among those of: {of}' if of else ''}. "
             f"Returns names, descriptions and input schemas; call what fits with {CALL}."
         ),
-        "inputSchema": _schema(Search),
+        "inputSchema": _schema(ToolSearch),
         "annotations": {"readOnlyHint": True, "openWorldHint": False},
     }
     call = {
         "name": CALL,
         "description": f"Call a tool that {SEARCH} found, by its name and with arguments by its input schema.",
-        "inputSchema": _schema(Named),
+        "inputSchema": _schema(ToolByName),
         "annotations": {"readOnlyHint": False, "destructiveHint": True, "openWorldHint": True},
     }
     return search, call

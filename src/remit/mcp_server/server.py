@@ -28,22 +28,22 @@ from remit.jsonrpc.protocol import (
     MethodNotFoundError,
 )
 from remit.mcp_server import views as viewing
-from remit.mcp_server.calls import Asker, Calls
-from remit.mcp_server.changes import Changes
-from remit.mcp_server.client import Client, Terms
+from remit.mcp_server.calls import CallAsker, McpCalls
+from remit.mcp_server.changes import ListChanges
+from remit.mcp_server.client import AskingTerms, McpCaller
 from remit.mcp_server.definition import for_older
 from remit.mcp_server.peers import ClientPeer, Parked
 from remit.mcp_server.reply import reply_of
-from remit.mcp_server.request import ClientRequest, Program
-from remit.mcp_server.search import CALL, SEARCH, Named, Search, refusal, reply_with
-from remit.mcp_server.subscriptions import Listening
+from remit.mcp_server.request import ClientProgram, ClientRequest
+from remit.mcp_server.search import CALL, SEARCH, ToolByName, ToolSearch, refusal, reply_with
+from remit.mcp_server.subscriptions import ListenStreams
 from remit.mcp_server.task_handles import METHODS, TaskHandles, announced, begun, created, ttl_of
 from remit.mcp_server.views import Viewer, Views
 from remit.tools.remote import MCP_ERROR, task_support
 from remit.version import __version__
 
 if TYPE_CHECKING:
-    from remit.http.access import Identity
+    from remit.http.access import TokenIdentity
     from remit.mcp_server.names import Names
     from remit.mcp_server.relay import Look, Relay
     from remit.mcp_server.relays import Relays
@@ -191,7 +191,7 @@ class ToolServer:
         transport: str,
         relay: Relay | Relays | None = None,
         confirm: str = "remit confirm",
-        terms: Terms = Terms(),  # noqa: B008 - a value
+        terms: AskingTerms = AskingTerms(),  # noqa: B008 - a value
         clock: Clock = SystemClock(),  # noqa: B008 - without a state
     ) -> None:
         """Offer what `names` shows; `principal` is the caller if the transport does not know better.
@@ -205,13 +205,13 @@ class ToolServer:
         self._relay = relay
         self._confirm = confirm
         self._terms = terms
-        self._calls = Calls(service)
-        self._clients: dict[tuple[str | Identity | None, ...], Client] = {}
+        self._calls = McpCalls(service)
+        self._clients: dict[tuple[str | TokenIdentity | None, ...], McpCaller] = {}
         self._tasks = TaskHandles(clock)
         self._parking = Parking(self._tasks)
         self._views = Views(service.tools, names)
-        self._listening = Listening(self._tasks, self._who)
-        self.changes = Changes(self._views, self._listening)
+        self._listening = ListenStreams(self._tasks, self._who)
+        self.changes = ListChanges(self._views, self._listening)
         if relay is not None:
             relay.subscribe(self.changes)
         self._unwatch = service.tools.watch(self._changed)
@@ -313,10 +313,10 @@ class ToolServer:
         is_search = viewer.listed is not None and name == CALL
         try:
             if viewer.listed is not None and name == SEARCH:
-                search = msgspec.convert(args, Search)
+                search = msgspec.convert(args, ToolSearch)
                 return reply_with(await self._views.best(viewer, search.query, search.limit, viewing.PATIENCE_S))
             if is_search:
-                named = msgspec.convert(args, Named)
+                named = msgspec.convert(args, ToolByName)
                 name, args = named.name, named.arguments
         except msgspec.ValidationError as error:
             return refusal(Code.INVALID_TOOL_ARGS, f"{name}: {error}", "Correct them by the tool's input schema.")
@@ -373,7 +373,7 @@ class ToolServer:
 
     async def _call(
         self,
-        client: Client,
+        client: McpCaller,
         viewer: Viewer,
         name: str,
         args: dict[str, Any],
@@ -383,7 +383,7 @@ class ToolServer:
         tool = await self._views.full(viewer, name)
         known = await self._service.tools.known(tool)  # a call may change what its server offers
         progress, terms = Progress(peer), self._terms.of(access, client.name)
-        asker = Asker(client, peer, access, terms, progress.waits)
+        asker = CallAsker(client, peer, access, terms, progress.waits)
         outcome = await self._calls.make(asker, tool, args, progress=progress)
         progress.end()
         if outcome.code == Code.UNKNOWN_TOOL.name:
@@ -407,9 +407,9 @@ class ToolServer:
         access = request.caller.access
         return Viewer(self._who(request), access.tools, self._terms.listed(access))
 
-    def _client(self, request: ClientRequest) -> Client:
+    def _client(self, request: ClientRequest) -> McpCaller:
         """The caller's session: of the connection, or of the program if each request stands for itself."""
-        principal, program = self._who(request), request.program or Program("", "")
+        principal, program = self._who(request), request.program or ClientProgram("", "")
         # Since 2026-07-28 there are no sessions on the wire: a session in the header is unchecked.
         session = None if request.modern else request.caller.session
         identity = request.caller.access.identity
@@ -419,7 +419,7 @@ class ToolServer:
             own = [other for other in self._clients if other[0] == principal]
             if len(own) >= _MAX_OF_ONE:
                 del self._clients[own[0]]
-            client = Client(
+            client = McpCaller(
                 self._service.sessions,
                 principal=principal,
                 name=program.name,

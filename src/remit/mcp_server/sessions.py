@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from remit.jsonrpc.dispatcher import Dispatcher
-from remit.mcp_server.conversation import Conversation
+from remit.mcp_server.conversation import ClientConversation
 from remit.mcp_server.outbox import Outbox
 from remit.tasks import Tasks
 
@@ -25,10 +25,10 @@ IDLE_S: Final = 1_800.0
 """Seconds after which a session that nothing comes from is closed; a stream that it listens to keeps it open."""
 
 
-class Session:
+class ClientSession:
     """One client's conversation."""
 
-    def __init__(self, face: ToolServer, principal: str | None, expire: Callable[[Session], None]) -> None:
+    def __init__(self, face: ToolServer, principal: str | None, expire: Callable[[ClientSession], None]) -> None:
         self.id = os.urandom(_NAME_BYTES).hex()  # it must not be guessable, as one of remit.ids might be
         self.principal = principal
         self.outbox = Outbox()
@@ -38,7 +38,7 @@ class Session:
         self._expire = expire
         self._busy = 0
         self._timer: asyncio.TimerHandle | None = None
-        self._conversation = Conversation(face, self.dispatcher)
+        self._conversation = ClientConversation(face, self.dispatcher)
         self.dispatcher.start(self._conversation.on_request, self._conversation.on_notify)
 
     @contextmanager
@@ -76,15 +76,15 @@ class Session:
             self._timer = None
 
 
-class Sessions:
+class ClientSessions:
     """Those that are open."""
 
     def __init__(self, face: ToolServer) -> None:
         self._face = face
-        self._open: dict[str, Session] = {}
+        self._open: dict[str, ClientSession] = {}
         self._closing = Tasks()
 
-    def begin(self, principal: str | None) -> Session | None:
+    def begin(self, principal: str | None) -> ClientSession | None:
         """A new session; None where there are too many."""
         mine = [session for session in self._open.values() if session.principal == principal]
         if len(mine) >= MAX_PER_PRINCIPAL:
@@ -94,16 +94,16 @@ class Sessions:
             self._expire(idle)
         if len(self._open) >= MAX_SESSIONS:
             return None
-        session = Session(self._face, principal, self._expire)
+        session = ClientSession(self._face, principal, self._expire)
         self._open[session.id] = session
         return session
 
-    def find(self, session_id: str, principal: str | None) -> Session | None:
+    def find(self, session_id: str, principal: str | None) -> ClientSession | None:
         """The session, if there is one and it belongs to who asks."""
         session = self._open.get(session_id)
         return session if session is not None and session.principal == principal else None
 
-    async def end(self, session: Session) -> None:
+    async def end(self, session: ClientSession) -> None:
         """Close a session; its name means nothing from now on."""
         self._open.pop(session.id, None)
         await session.close()
@@ -119,6 +119,6 @@ class Sessions:
             await self.end(session)
         await self._closing.ended()
 
-    def _expire(self, session: Session) -> None:
+    def _expire(self, session: ClientSession) -> None:
         self._open.pop(session.id, None)  # at once: it must not be found meanwhile
         self._closing.begin(self.end(session))

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from remit.errors import UsageError
 from remit.jsonrpc.dispatcher import Dispatcher
-from remit.jsonrpc.lines import Lines, LineTooLongError
-from remit.jsonrpc.message import Message, UnreadableError, error, read
+from remit.jsonrpc.lines import LineReader, LineTooLongError
+from remit.jsonrpc.message import RpcMessage, UnreadableMessageError, error, read
 from remit.jsonrpc.protocol import (
     CLIENT_CAPABILITIES_META_KEY,
     INTERNAL_ERROR,
@@ -26,7 +26,7 @@ from remit.jsonrpc.protocol import (
     MCPError,
 )
 from remit.mcp_server.client import MAX_REQUEST_BYTES
-from remit.mcp_server.conversation import Conversation, Envelope
+from remit.mcp_server.conversation import ClientConversation, RequestEnvelope
 from remit.tasks import Tasks
 from remit.tools.peer import CAPABILITY, PeerError, Requests
 
@@ -65,7 +65,7 @@ class OnlyClient:
             return
         try:
             message = read(line)
-        except UnreadableError:
+        except UnreadableMessageError:
             return  # the dispatcher says so
         params = message.get("params") if isinstance(message, dict) and "id" in message else None
         if isinstance(params, dict):
@@ -164,7 +164,7 @@ class OneClient:
 
     async def run(self) -> None:
         """Serve until the conversation ends."""
-        older = Conversation(self._face, self._dispatcher)
+        older = ClientConversation(self._face, self._dispatcher)
 
         async def on_request(context: Inbound, method: str, params: Mapping[str, Any] | None) -> dict[str, Any]:
             enveloped = method != "initialize" and _enveloped(params)
@@ -177,7 +177,7 @@ class OneClient:
                 return await older.on_request(context, method, params)
             if method == "initialize":
                 raise _too_late(params)
-            return await self._face.answer(Envelope.of(params).request(context, method, params))
+            return await self._face.answer(RequestEnvelope.of(params).request(context, method, params))
 
         async def on_notify(context: Inbound, method: str, params: Mapping[str, Any] | None) -> None:
             await older.on_notify(context, method, params)
@@ -194,7 +194,7 @@ class LineWire(asyncio.Protocol):
     """A wire of lines: our stdin and stdout, or a socket."""
 
     def __init__(self) -> None:
-        self._lines = Lines(MAX_REQUEST_BYTES)
+        self._lines = LineReader(MAX_REQUEST_BYTES)
         self._writable = asyncio.Event()
         self._writable.set()
         self.out: asyncio.WriteTransport | None = None
@@ -213,7 +213,7 @@ class LineWire(asyncio.Protocol):
             if self._over:
                 transport.close()
 
-    def send(self, message: Message) -> None:
+    def send(self, message: RpcMessage) -> None:
         if self.out is not None and not self.out.is_closing():
             self.out.write(message.body + b"\n")
 

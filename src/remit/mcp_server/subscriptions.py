@@ -76,7 +76,7 @@ class _Stream:
             await self._change.wait()
 
 
-class Listening:
+class ListenStreams:
     """Serves these streams."""
 
     def __init__(self, tasks: TaskHandles, owner: Callable[[ClientRequest], str]) -> None:

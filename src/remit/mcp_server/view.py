@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _log: Final = logging.getLogger("remit.mcp")
 
 
-class View(msgspec.Struct, frozen=True):
+class OfferView(msgspec.Struct, frozen=True):
     """The offer of one moment to one principal."""
 
     definitions: tuple[dict[str, Any], ...]
@@ -39,7 +39,7 @@ class View(msgspec.Struct, frozen=True):
         return next((each["inputSchema"] for each in offered if each["name"] == shown), None)
 
 
-def view_of(visible: Visible, names: Names, listed: Sequence[str] | None) -> View:
+def view_of(visible: Visible, names: Names, listed: Sequence[str] | None) -> OfferView:
     """The offer of the visible tools; left out is what the principal may not use, and what the protocol cannot carry.
 
     `listed` names the tools that are in the list beside those that find and call the others; None: all are.
@@ -68,7 +68,9 @@ def view_of(visible: Visible, names: Names, listed: Sequence[str] | None) -> Vie
     in_list = [definitions[name] for name in sorted(definitions) if name not in hidden]
     if listed is not None:
         in_list = [*definitions_of(hidden.values()), *in_list]
-    return View(tuple(in_list), tuple(definitions[name] for name in sorted(hidden)), full, providers, visible.unlisted)
+    return OfferView(
+        tuple(in_list), tuple(definitions[name] for name in sorted(hidden)), full, providers, visible.unlisted
+    )
 
 
 def _stays(tool: OfferedTool, shown: str, listed: Sequence[str]) -> bool:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from remit.mcp_server.view import View, view_of
+from remit.mcp_server.view import OfferView, view_of
 from remit.policy.overlay import covers
 
 if TYPE_CHECKING:
     from remit.mcp_server.names import Names
     from remit.mcp_server.tool_index import ToolIndex
-    from remit.service.tools import Tools
+    from remit.service.tools import ToolsNoun
 
 PATIENCE_S: Final = 10.0
 """Seconds a client waits for servers that are still connecting before it is shown what there is so far."""
@@ -30,14 +30,14 @@ class Viewer(NamedTuple):
 class Views:
     """The views of all clients."""
 
-    def __init__(self, tools: Tools, names: Names) -> None:
+    def __init__(self, tools: ToolsNoun, names: Names) -> None:
         self._tools = tools
         self._names = names
-        self._kept: dict[Viewer, View] = {}
-        self._indexes: dict[Viewer, tuple[View, ToolIndex]] = {}
+        self._kept: dict[Viewer, OfferView] = {}
+        self._indexes: dict[Viewer, tuple[OfferView, ToolIndex]] = {}
         self._generation = 0
 
-    async def of(self, viewer: Viewer, patience_s: float) -> View:
+    async def of(self, viewer: Viewer, patience_s: float) -> OfferView:
         """Return what a client is offered; of servers that are still connecting, only what is known so far."""
         view = self._kept.get(viewer)
         if view is None:

@@ -21,7 +21,7 @@ SECONDS: Final = (0.001, 0.005, 0.025, 0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0
 Labels = tuple[str, ...]
 
 
-class Sample(NamedTuple):
+class MetricSample(NamedTuple):
     """One number."""
 
     suffix: str
@@ -59,9 +59,9 @@ class Counter:
         """Return what was counted with these labels."""
         return self._cells.get(labels, [0])[0]
 
-    def samples(self) -> Iterator[Sample]:
+    def samples(self) -> Iterator[MetricSample]:
         """Every number, as it is now."""
-        return (Sample("", _named(self.labels, labels), cell[0]) for labels, cell in self._cells.copy().items())
+        return (MetricSample("", _named(self.labels, labels), cell[0]) for labels, cell in self._cells.copy().items())
 
 
 class Gauge:
@@ -75,9 +75,9 @@ class Gauge:
         self.meaning = meaning
         self._read = read
 
-    def samples(self) -> Iterator[Sample]:
+    def samples(self) -> Iterator[MetricSample]:
         """The number, as it is now."""
-        yield Sample("", (), self._read())
+        yield MetricSample("", (), self._read())
 
 
 class Histogram:
@@ -110,16 +110,18 @@ class Histogram:
         """Return how many values it was given with these labels."""
         return sum(self._series.get(labels, [0.0])[:-1])
 
-    def samples(self) -> Iterator[Sample]:
+    def samples(self) -> Iterator[MetricSample]:
         """Every number, as it is now; a bucket counts what lies in the buckets before it, too."""
         for labels, live in self._series.copy().items():
             *counts, total = live.copy()
             named, below = _named(self.labels, labels), 0.0
             for bound, count in zip((*self._bounds, float("inf")), counts, strict=True):
                 below += count
-                yield Sample("_bucket", (*named, ("le", "+Inf" if bound == float("inf") else f"{bound:g}")), below)
-            yield Sample("_sum", named, total)
-            yield Sample("_count", named, below)
+                yield MetricSample(
+                    "_bucket", (*named, ("le", "+Inf" if bound == float("inf") else f"{bound:g}")), below
+                )
+            yield MetricSample("_sum", named, total)
+            yield MetricSample("_count", named, below)
 
 
 Metric = Counter | Gauge | Histogram

@@ -6,20 +6,20 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple, TypeVar
 
-from remit.metrics.metric import SECONDS, Counter, Gauge, Histogram, Metric, Sample
+from remit.metrics.metric import SECONDS, Counter, Gauge, Histogram, Metric, MetricSample
 
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]*")
 M = TypeVar("M", bound=Metric)
 
 
-class Family(NamedTuple):
+class MetricFamily(NamedTuple):
     """Every number of one metric, ready to be written in any format."""
 
     name: str
     kind: str
     """`counter`, `gauge` or `histogram`."""
     meaning: str
-    samples: tuple[Sample, ...]
+    samples: tuple[MetricSample, ...]
 
 
 class Registry:
@@ -40,10 +40,10 @@ class Registry:
         """The histogram of this name; as `counter`. `bounds` are the upper bounds of its buckets, in order."""
         return self._known(Histogram(name, meaning, labels, bounds))
 
-    def collect(self) -> list[Family]:
+    def collect(self) -> list[MetricFamily]:
         """Every metric with its numbers as they are now, by name."""
         metrics = sorted(self._metrics.copy().items())
-        return [Family(name, each.kind, each.meaning, tuple(each.samples())) for name, each in metrics]
+        return [MetricFamily(name, each.kind, each.meaning, tuple(each.samples())) for name, each in metrics]
 
     def _known(self, metric: M) -> M:
         if not all(_NAME.fullmatch(name) for name in (metric.name, *metric.labels)):

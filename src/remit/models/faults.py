@@ -77,7 +77,7 @@ class Overloaded(ModelFault):
     retry: Retry = "at"
 
 
-class Server(ModelFault):
+class ServerFault(ModelFault):
     """The provider failed, or sent an answer that cannot be read."""
 
     code = Code.MODEL_FAILED
@@ -85,7 +85,7 @@ class Server(ModelFault):
     billed: Billed = "maybe"
 
 
-class Cut(ModelFault):
+class CutAnswer(ModelFault):
     """The answer broke off."""
 
     code = Code.MODEL_CUT
@@ -129,8 +129,8 @@ FAULTS: Final[Mapping[str, type[ModelFault]]] = {
     "busy": Busy,
     "quota": Quota,
     "overloaded": Overloaded,
-    "server": Server,
-    "cut": Cut,
+    "server": ServerFault,
+    "cut": CutAnswer,
     "timeout": Timeout,
     "rejected": Rejected,
     "context_full": ContextFull,
@@ -156,4 +156,4 @@ _SERVER_FAILS: Final = 500
 
 def by_status(status: int) -> type[ModelFault]:
     """Return what an HTTP status means if the body says nothing more."""
-    return _BY_STATUS.get(status) or (Server if status >= _SERVER_FAILS else Rejected)
+    return _BY_STATUS.get(status) or (ServerFault if status >= _SERVER_FAILS else Rejected)

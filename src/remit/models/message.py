@@ -44,7 +44,7 @@ class ToolCall(msgspec.Struct, frozen=True, tag="call", omit_defaults=True):
     """As for text."""
 
 
-class ToolResult(msgspec.Struct, frozen=True, tag="result", omit_defaults=True):
+class ToolMessage(msgspec.Struct, frozen=True, tag="result", omit_defaults=True):
     """What a call gave, as the model reads it."""
 
     id: str
@@ -61,7 +61,7 @@ class Opaque(msgspec.Struct, frozen=True, tag="opaque"):
     """JSON text, verbatim."""
 
 
-Block = Text | Refusal | ToolCall | ToolResult | Opaque
+Block = Text | Refusal | ToolCall | ToolMessage | Opaque
 
 
 class Message(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -98,7 +98,7 @@ def user(text: str) -> Message:
     return Message("user", (Text(text),))
 
 
-def results(*found: ToolResult) -> Message:
+def results(*found: ToolMessage) -> Message:
     """The results of the calls of one assistant message, in the order of the calls."""
     return Message("tool", found)
 

@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from remit.models.message import Block, Message, ToolCall
-from remit.models.prompt import Ask, Toolset, ToolSpec
+from remit.models.prompt import Ask, OfferedTools, ToolSpec
 from remit.models.strict import Schema, openai_strict, types, without_nulls
 
 _KEPT: Final = 64
@@ -41,7 +41,7 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
     """Pattern of the names that properties may have; empty: any."""
 
 
-class Offer(NamedTuple):
+class SentTool(NamedTuple):
     """A tool as it is sent."""
 
     name: str
@@ -55,7 +55,7 @@ class Offer(NamedTuple):
 class Offers(NamedTuple):
     """The tools of a request."""
 
-    tools: tuple[Offer, ...] = ()
+    tools: tuple[SentTool, ...] = ()
     left_out: Mapping[str, str] = {}
     """Tools that the provider would not take, each with the reason."""
 
@@ -92,8 +92,8 @@ def offers_of(ask: Ask, dialect: Dialect) -> Offers:
     return offers
 
 
-def _offers(tools: Toolset, dialect: Dialect) -> Offers:
-    offered, left_out = list[Offer](), dict[str, str]()
+def _offers(tools: OfferedTools, dialect: Dialect) -> Offers:
+    offered, left_out = list[SentTool](), dict[str, str]()
     for spec in tools.specs:
         try:
             offered.append(_offer(spec, dialect))
@@ -102,12 +102,12 @@ def _offers(tools: Toolset, dialect: Dialect) -> Offers:
     return Offers(tuple(offered), left_out)
 
 
-def _offer(spec: ToolSpec, dialect: Dialect) -> Offer:
+def _offer(spec: ToolSpec, dialect: Dialect) -> SentTool:
     keys = re.compile(dialect.keys) if dialect.keys else None
     plain, note = _rooted(_today(spec.schema, keys))
     strict = openai_strict(plain) if dialect.strict else None
     description = f"{spec.description} {note}".strip()
-    return Offer(spec.name, description, strict or plain, strict is not None, plain)
+    return SentTool(spec.name, description, strict or plain, strict is not None, plain)
 
 
 def _decoded(call: ToolCall, schema: Schema) -> Block:

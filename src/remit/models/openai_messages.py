@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from remit.errors import UsageError
 from remit.models.arguments import wire_ids
-from remit.models.message import Block, Message, Refusal, Text, ToolCall, ToolResult
+from remit.models.message import Block, Message, Refusal, Text, ToolCall, ToolMessage
 from remit.models.wires.openai_chat import calls_of
 
 _FORM: Final = "Give a list of messages as the Chat Completions API takes them."
@@ -19,7 +19,7 @@ def to_openai(messages: list[Message]) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     for message in messages:
         if message.role == "tool":
-            results = [block for block in message.blocks if isinstance(block, ToolResult)]
+            results = [block for block in message.blocks if isinstance(block, ToolMessage)]
             found += [
                 {"role": "tool", "tool_call_id": ids.get(result.id, result.id), "content": result.text}
                 for result in results
@@ -71,7 +71,7 @@ def _message(item: Any, place: int, names: dict[str, ToolCall]) -> Message:
             call = names.pop(wire_id := item["tool_call_id"], None)
             if call is None:
                 raise ValueError(f"it is a result for the call {wire_id!r}, which has one already, or is not before it")
-            return Message("tool", (ToolResult(call.id, call.name, text),))
+            return Message("tool", (ToolMessage(call.id, call.name, text),))
         case "assistant":
             blocks: list[Block] = [Text(text)] if text else []
             if item.get("refusal"):
@@ -99,5 +99,5 @@ def _check_paired(messages: list[Message]) -> None:
     for place, message in enumerate(messages):
         wanted = {call.id for call in message.calls}
         after = messages[place + 1].blocks if place + 1 < len(messages) else ()
-        if wanted - {block.id for block in after if isinstance(block, ToolResult)}:
+        if wanted - {block.id for block in after if isinstance(block, ToolMessage)}:
             raise UsageError(f"message {place} has a call without a result after it", remedy=_FORM)

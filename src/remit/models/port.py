@@ -10,7 +10,7 @@ import msgspec
 from remit.canonical import sha256
 from remit.models.names import ModelName
 from remit.models.prompt import Ask
-from remit.models.reply import Reply, Watch
+from remit.models.reply import ModelReply, Watch
 
 
 class Sending(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,7 +42,7 @@ class Model(Protocol):
         """Give the request: pure, and the same bytes for the same prompt. Raises ModelFault for what cannot be sent."""
         ...
 
-    async def send(self, sending: Sending, watch: Watch) -> Reply:
+    async def send(self, sending: Sending, watch: Watch) -> ModelReply:
         """Send it once and return the complete reply; pieces go to `watch` as they come.
 
         Never asks again by itself. Raises ModelFault. Cancellation closes the connection.

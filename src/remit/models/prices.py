@@ -17,7 +17,7 @@ import msgspec
 from remit.canonical import sha256
 from remit.clock import SECOND
 from remit.models.names import ModelName
-from remit.models.reply import Usage
+from remit.models.reply import TokenUsage
 
 _MILLION: Final = 1_000_000
 _PACKAGE: Final = "genai_prices"
@@ -54,7 +54,7 @@ class Prices:
     def __init__(self, own: Mapping[str, Price] | None = None) -> None:
         self._own = dict(own or {})
 
-    def cost(self, name: ModelName, model: str, usage: Usage, at: int) -> Cost | None:
+    def cost(self, name: ModelName, model: str, usage: TokenUsage, at: int) -> Cost | None:
         """Return what an answer of `model` cost at the time `at`; None if no price is known.
 
         `name` is the model that was asked, `model` the one that answered, `at` in microseconds since the Unix epoch.
@@ -70,7 +70,7 @@ class Prices:
         )
 
 
-def _amount(price: Price, usage: Usage) -> float:
+def _amount(price: Price, usage: TokenUsage) -> float:
     cached = price.input if price.cached is None else price.cached
     written = price.input if price.cache_written is None else price.cache_written
     for_an_hour = written if price.cache_written_hour is None else price.cache_written_hour
@@ -79,7 +79,7 @@ def _amount(price: Price, usage: Usage) -> float:
     return (plain * price.input + kept + usage.output * price.output) / _MILLION
 
 
-def _packaged(provider: str, model: str, usage: Usage, at: int) -> Cost | None:
+def _packaged(provider: str, model: str, usage: TokenUsage, at: int) -> Cost | None:
     try:
         # An extra, and slow to import.
         from genai_prices import Usage as Counted  # noqa: PLC0415 - as above

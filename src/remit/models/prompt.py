@@ -40,7 +40,7 @@ class ToolSpec(msgspec.Struct, frozen=True, kw_only=True):
     """JSON schema of the arguments, as the tool's owner wrote it."""
 
 
-class Toolset(msgspec.Struct, frozen=True, kw_only=True):
+class OfferedTools(msgspec.Struct, frozen=True, kw_only=True):
     """The tools that are offered, in their order."""
 
     specs: tuple[ToolSpec, ...] = ()
@@ -50,19 +50,19 @@ class Toolset(msgspec.Struct, frozen=True, kw_only=True):
     """Its identity; empty if there are no tools."""
 
 
-NO_TOOLS: Final = Toolset()
+NO_TOOLS: Final = OfferedTools()
 
 
-def toolset_of(specs: Iterable[ToolSpec]) -> Toolset:
+def toolset_of(specs: Iterable[ToolSpec]) -> OfferedTools:
     """The tools, hashed once for all the prompts that offer them."""
     found = tuple(specs)
     if not found:
         return NO_TOOLS
     encoded = msgspec.json.encode(found)
-    return Toolset(specs=found, encoded=encoded, digest=sha256(encoded))
+    return OfferedTools(specs=found, encoded=encoded, digest=sha256(encoded))
 
 
-class Output(msgspec.Struct, frozen=True, kw_only=True):
+class OutputForm(msgspec.Struct, frozen=True, kw_only=True):
     """The form an answer must have."""
 
     name: str
@@ -102,10 +102,10 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
     """A prompt with the values that it refers to."""
 
     thread: Thread
-    tools: Toolset = NO_TOOLS
+    tools: OfferedTools = NO_TOOLS
     choice: str = "auto"
     sampling: Sampling = Sampling()
-    output: Output | None = None
+    output: OutputForm | None = None
     id: str = "0"
     """Prefix of the identifiers that calls in the answer get: unique within the conversation."""
     attempt: int = 1

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Final
 import aiohttp
 import msgspec
 
-from remit.jsonrpc.events import Events
+from remit.jsonrpc.events import EventReader
 from remit.jsonrpc.lines import LineTooLongError
-from remit.models.faults import Cut, ModelFault, Rejected, Server, Timeout
+from remit.models.faults import CutAnswer, ModelFault, Rejected, ServerFault, Timeout
 from remit.models.limiter import Limiter
 from remit.models.offers import offers_of
 from remit.models.port import Sending
-from remit.models.reply import Delta, Reply, Watch
-from remit.models.wires.wire import Failure, Reducer, Wire
+from remit.models.reply import Delta, ModelReply, Watch
+from remit.models.wires.wire import Reducer, Wire, WireFailure
 from remit.models.wires.wire import body as json_body
 from remit.version import __version__
 
@@ -60,13 +60,13 @@ def connection_faults() -> Iterator[None]:
     try:
         yield
     except aiohttp.ClientConnectorError as error:
-        raise Server(f"the provider cannot be reached: {error}", unsent=True) from error
+        raise ServerFault(f"the provider cannot be reached: {error}", unsent=True) from error
     except aiohttp.ConnectionTimeoutError as error:
         raise Timeout("the provider could not be reached in time", unsent=True) from error
     except TimeoutError as error:
         raise Timeout("the provider fell silent") from error
     except (aiohttp.ClientError, OSError) as error:
-        raise Cut(f"the connection broke: {type(error).__name__} {error}") from error
+        raise CutAnswer(f"the connection broke: {type(error).__name__} {error}") from error
 
 
 def redirected(status: int) -> Rejected:
@@ -74,7 +74,7 @@ def redirected(status: int) -> Rejected:
     return Rejected(f"the provider redirects (HTTP {status}), which is not followed")
 
 
-def fault_of(wire: Wire, failure: Failure) -> ModelFault:
+def fault_of(wire: Wire, failure: WireFailure) -> ModelFault:
     """Return the fault that a failure is on a wire; an error in the place of an answer was not billed."""
     fault = wire.fault(failure)
     if failure.status >= HTTPStatus.BAD_REQUEST and not isinstance(fault, Timeout):
@@ -119,7 +119,7 @@ class RemoteModel:
         path = self._wire.path(self._name.model)
         return Sending(ask=ask, api=self._wire.api, path=path, body=body, left_out=left_out)
 
-    async def send(self, sending: Sending, watch: Watch) -> Reply:
+    async def send(self, sending: Sending, watch: Watch) -> ModelReply:
         async with self._limiter.turn():
             try:
                 return await self._asked(sending, _Watcher(watch, self._clock))
@@ -131,7 +131,7 @@ class RemoteModel:
     async def close(self) -> None:
         """The client belongs to the code that made the model."""
 
-    async def _asked(self, sending: Sending, watcher: _Watcher) -> Reply:
+    async def _asked(self, sending: Sending, watcher: _Watcher) -> ModelReply:
         reducer = self._wire.reducer(sending.ask, self._name.producer)
         with connection_faults():
             async with self._client.post(
@@ -164,8 +164,8 @@ class RemoteModel:
         if HTTPStatus.MULTIPLE_CHOICES <= response.status < HTTPStatus.BAD_REQUEST:
             raise redirected(response.status)
         if response.status == HTTPStatus.OK and not json_body(body).get("error"):
-            raise Server(f"the provider answered with {response.content_type}, not with a stream of events")
-        raise fault_of(self._wire, Failure(response.status, headers, body, self._clock.now()))
+            raise ServerFault(f"the provider answered with {response.content_type}, not with a stream of events")
+        raise fault_of(self._wire, WireFailure(response.status, headers, body, self._clock.now()))
 
     async def _reduce(self, response: aiohttp.ClientResponse, reducer: Reducer, watcher: _Watcher) -> None:
         """Feed the stream to the reducer; how the connection ends is the reducer's to judge."""
@@ -180,15 +180,15 @@ class RemoteModel:
 
 async def _events(response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
     """The data of each event. Raises Server for a stream beyond the limits."""
-    events, size = Events(MAX_EVENT_BYTES), 0
+    events, size = EventReader(MAX_EVENT_BYTES), 0
     async for chunk in response.content.iter_any():
         size += len(chunk)
         if size > MAX_REPLY_BYTES:
-            raise Server(f"the answer is longer than {MAX_REPLY_BYTES} bytes")
+            raise ServerFault(f"the answer is longer than {MAX_REPLY_BYTES} bytes")
         try:
             decoded = events.feed(chunk)
         except LineTooLongError as error:
-            raise Server(str(error)) from error
+            raise ServerFault(str(error)) from error
         for event in decoded:
             if event.data:
                 yield event.data

@@ -13,7 +13,7 @@ Stop = Literal["answer", "tools", "length", "refused", "filtered", "paused", "co
 """Why the model stopped. Calls count with `tools` only; `paused` wants the reply sent back unchanged."""
 
 
-class Usage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class TokenUsage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Tokens, counted the same way for every provider."""
 
     input: int = 0
@@ -35,14 +35,14 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return self.input + self.output
 
 
-class Reply(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class ModelReply(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A complete answer."""
 
     message: Message
     stop: Stop
     stop_raw: str = ""
     """The reason in the provider's words."""
-    usage: Usage | None = None
+    usage: TokenUsage | None = None
     """None if the provider did not say."""
     usage_raw: dict[str, Any] | None = None
     model: str = ""
@@ -64,7 +64,7 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         """The plain text of the answer."""
         return self.message.text
 
-    def checked(self) -> Reply:
+    def checked(self) -> ModelReply:
         """This reply; `empty` in the place of an answer without text, or of `tools` without a call."""
         nothing = not self.text.strip() if self.stop == "answer" else self.stop == "tools" and not self.calls
         return msgspec.structs.replace(self, stop="empty") if nothing else self

@@ -24,9 +24,9 @@ import yaml
 
 from remit.errors import UsageError
 from remit.models.faults import FAULTS, Rejected
-from remit.models.message import Block, Message, Text, ToolCall, ToolResult
+from remit.models.message import Block, Message, Text, ToolCall, ToolMessage
 from remit.models.port import Sending
-from remit.models.reply import Delta, Reply, Usage, Watch
+from remit.models.reply import Delta, ModelReply, TokenUsage, Watch
 
 if TYPE_CHECKING:
     from remit.models.names import ModelName
@@ -45,7 +45,7 @@ class ScriptedCall(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     args: dict[str, Any] = msgspec.field(default_factory=dict)
 
 
-class Step(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class ScriptStep(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One answer, or one fault."""
 
     say: str = ""
@@ -59,10 +59,10 @@ class Step(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class ScriptedModel:
     """A model made of steps (`remit.models.port.Model`)."""
 
-    def __init__(self, name: ModelName, steps: tuple[Step, ...]) -> None:
+    def __init__(self, name: ModelName, steps: tuple[ScriptStep, ...]) -> None:
         self._name = name
-        self._answers: list[Step] = []
-        self._faults: list[list[Step]] = [[]]
+        self._answers: list[ScriptStep] = []
+        self._faults: list[list[ScriptStep]] = [[]]
         for step in steps:
             _check(step)
             if step.fault:
@@ -82,7 +82,7 @@ class ScriptedModel:
         body = msgspec.json.encode({"prompt": ask.prompt, "messages": ask.messages})
         return Sending(ask=ask, api="scripted/1", path="", body=body)
 
-    async def send(self, sending: Sending, watch: Watch) -> Reply:
+    async def send(self, sending: Sending, watch: Watch) -> ModelReply:
         ask = sending.ask
         turn = ask.turn
         faults = self._faults[turn] if turn < len(self._faults) else []
@@ -108,7 +108,7 @@ class ScriptedModel:
     async def close(self) -> None:
         """Nothing is open."""
 
-    def _reply(self, step: Step, ask: Ask, watch: Watch) -> Reply:
+    def _reply(self, step: ScriptStep, ask: Ask, watch: Watch) -> ModelReply:
         for piece in _PIECES.findall(step.say):
             watch(Delta("text", piece))
         blocks: list[Block] = [Text(step.say)] if step.say else []
@@ -118,10 +118,10 @@ class ScriptedModel:
             name = call.tool.replace(".", "__")
             blocks.append(ToolCall(f"{ask.id}-{number}", name, arguments, f"call_{number}"))
         characters = len(step.say) + sum(len(block.arguments) for block in blocks if isinstance(block, ToolCall))
-        usage = Usage(
+        usage = TokenUsage(
             input=ask.thread.size // _CHARACTERS_PER_TOKEN + 1, output=characters // _CHARACTERS_PER_TOKEN + 1
         )
-        reply = Reply(
+        reply = ModelReply(
             message=Message("assistant", tuple(blocks), self._name.producer),
             stop="tools" if step.call else "answer",
             usage=usage,
@@ -138,14 +138,14 @@ def load(name: ModelName, folder: Path) -> ScriptedModel:
     try:
         with path.open("rb") as file:
             document = yaml.safe_load(file.read(_MAX_BYTES))
-        return ScriptedModel(name, msgspec.convert(document, tuple[Step, ...]))
+        return ScriptedModel(name, msgspec.convert(document, tuple[ScriptStep, ...]))
     except OSError as error:
         raise UsageError(f"the script {path} cannot be read: {error.strerror}", remedy="Name another file.") from error
     except (yaml.YAMLError, msgspec.ValidationError, UnicodeDecodeError, RecursionError) as error:
         raise UsageError(f"the script {path} is not one: {error}", remedy="docs/models.md shows its form.") from error
 
 
-def _check(step: Step) -> None:
+def _check(step: ScriptStep) -> None:
     if step.fault and step.fault not in FAULTS:
         raise UsageError(f"{step.fault!r} is not a fault", remedy=f"Use {', '.join(FAULTS)}.")
     try:
@@ -158,5 +158,5 @@ def _newest(ask: Ask) -> str:
     message = ask.thread.message
     if message is None:
         return ""
-    texts = [block.text for block in message.blocks if isinstance(block, ToolResult)]
+    texts = [block.text for block in message.blocks if isinstance(block, ToolMessage)]
     return message.text + "\n".join(texts)

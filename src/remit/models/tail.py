@@ -15,7 +15,7 @@ MAX_CHARACTERS: Final = 256 * 1024
 """Characters of one answer that are kept for watchers who come late or fall behind."""
 
 
-class Piece(NamedTuple):
+class AnswerPiece(NamedTuple):
     """A piece of an answer."""
 
     step: str
@@ -29,7 +29,7 @@ class _Tail:
     """The pieces of one stream."""
 
     def __init__(self) -> None:
-        self.pieces: deque[Piece] = deque()
+        self.pieces: deque[AnswerPiece] = deque()
         self.end = 0
         self._size = 0
         self.news = asyncio.Event()
@@ -38,14 +38,14 @@ class _Tail:
         """The steps that speak, and the offset at which each began."""
 
     def add(self, step: str, delta: Delta) -> None:
-        self.pieces.append(Piece(step, self.end, delta))
+        self.pieces.append(AnswerPiece(step, self.end, delta))
         self.end += len(delta.text)
         self._size += len(delta.text)
         while self._size > MAX_CHARACTERS and len(self.pieces) > 1:
             self._size -= len(self.pieces.popleft().delta.text)
         self.news.set()
 
-    def since(self, offset: int) -> list[Piece]:
+    def since(self, offset: int) -> list[AnswerPiece]:
         """The pieces from an offset on: looked for from the end, as a watcher wants the newest."""
         pieces = [*takewhile(lambda one: one.offset >= offset, reversed(self.pieces))]
         pieces.reverse()
@@ -93,7 +93,7 @@ class Tails:
                 found[piece.step] += piece.delta.text
         return {step: text for step, text in found.items() if text}
 
-    async def follow(self, stream: str, after: int = 0) -> AsyncIterator[Piece]:
+    async def follow(self, stream: str, after: int = 0) -> AsyncIterator[AnswerPiece]:
         """Every piece of a stream from the offset `after` on that is still kept, and each new one; without an end."""
         tail = self._tails.setdefault(stream, _Tail())
         tail.watchers += 1

@@ -16,13 +16,13 @@ from typing import Final
 import msgspec
 
 from remit.canonical import sha256
-from remit.models.message import Message, Text, ToolResult, encode, user
+from remit.models.message import Message, Text, ToolMessage, encode, user
 
 START: Final = ""
 """The tip of an empty thread."""
 
 
-class Known(msgspec.Struct, frozen=True):
+class KnownPrompts(msgspec.Struct, frozen=True):
     """What a stream holds of earlier prompts."""
 
     tips: set[str]
@@ -153,11 +153,11 @@ def without_old_results(thread: Thread) -> Thread:
 def _brief(message: Message) -> Message:
     if message.role != "tool":
         return message
-    blocks = tuple(_cut(block) if isinstance(block, ToolResult) else block for block in message.blocks)
+    blocks = tuple(_cut(block) if isinstance(block, ToolMessage) else block for block in message.blocks)
     return msgspec.structs.replace(message, blocks=blocks)
 
 
-def _cut(result: ToolResult) -> ToolResult:
+def _cut(result: ToolMessage) -> ToolMessage:
     if len(result.text) <= 2 * _SHORT:
         return result
     note = f'[left out to make room; read it with id "{result.id}" and offset 0]'

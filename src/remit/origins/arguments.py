@@ -36,7 +36,7 @@ _BRANCHES: Final = ("allOf", "anyOf", "oneOf")
 _CONDITIONS: Final = ("if", "then", "else")
 
 
-class Argument(NamedTuple):
+class AuthorityValue(NamedTuple):
     """One value of authority among the arguments of a call."""
 
     path: str
@@ -47,7 +47,7 @@ class Argument(NamedTuple):
 
 def arguments_of(
     schema: JsonSchema | None, args: dict[str, Any], *, foreign: bool = False, every: bool = False
-) -> list[Argument]:
+) -> list[AuthorityValue]:
     """Every value of authority, each once; with `every`, all other values too, as content.
 
     Of a `foreign` schema, which a server words itself, the keyword may not say that an argument is mere content.
@@ -56,12 +56,12 @@ def arguments_of(
     return list(dict.fromkeys(walk.table(args, walk.resolved([schema or {}]), None, "")))
 
 
-def authority_of(tool: ToolMeta, args: dict[str, Any], *, every: bool = False) -> list[Argument]:
+def authority_of(tool: ToolMeta, args: dict[str, Any], *, every: bool = False) -> list[AuthorityValue]:
     """Every value of authority among the arguments of a tool; a server's schema is not its word alone."""
     return arguments_of(tool.input_schema, args, foreign=tool.provider_id.startswith("mcp_"), every=every)
 
 
-def addresses_of(tool: ToolMeta, args: dict[str, Any]) -> list[Argument]:
+def addresses_of(tool: ToolMeta, args: dict[str, Any]) -> list[AuthorityValue]:
     """The arguments that a tool's schema itself calls URLs: to read one tells its owner what stands in it."""
     properties = (tool.input_schema or {}).get("properties")
     tables = properties if isinstance(properties, dict) else {}
@@ -70,7 +70,7 @@ def addresses_of(tool: ToolMeta, args: dict[str, Any]) -> list[Argument]:
     return authority_of(tool, values) if values else []
 
 
-def carried_by(tool: ToolMeta, args: dict[str, Any]) -> Iterator[Argument]:
+def carried_by(tool: ToolMeta, args: dict[str, Any]) -> Iterator[AuthorityValue]:
     """Return everything that can carry something into a function: each value, of whatever kind, and odd structures.
 
     A list can carry more than its values by how long or how deep it is: one with a value twice, or within another one,
@@ -92,12 +92,12 @@ class _Walk:
 
     def table(
         self, value: dict[str, Any], schemas: list[JsonSchema], above: Role | None, path: str
-    ) -> Iterator[Argument]:
+    ) -> Iterator[AuthorityValue]:
         for name, item in value.items():
             place = f"{path}.{name}" if path else name
             shape = role_of_shape(name)
             if shape is not None:  # a table of addresses has them as names
-                yield Argument(place, shape, name)
+                yield AuthorityValue(place, shape, name)
             elif self._every and path and not any(name in (schema.get("properties") or ()) for schema in schemas):
                 yield from self._rest(name, place)
             below = self.resolved([inner for schema in schemas for inner in _property(schema, name)])
@@ -105,7 +105,7 @@ class _Walk:
             role = self._role(below, named) or (above if shape is None else None)
             yield from self._value(item, below, role, place)
 
-    def _value(self, value: Any, schemas: list[JsonSchema], role: Role | None, path: str) -> Iterator[Argument]:
+    def _value(self, value: Any, schemas: list[JsonSchema], role: Role | None, path: str) -> Iterator[AuthorityValue]:
         if isinstance(value, dict):
             yield from self.table(value, schemas, role, path)
         elif isinstance(value, list):
@@ -117,24 +117,24 @@ class _Walk:
                 yield from self._text(value, role, path, quiet=self._said(schemas) == "content")
         elif isinstance(value, int | float) and not isinstance(value, bool):
             if role not in {None, "content"}:
-                yield Argument(path, role, str(value))
+                yield AuthorityValue(path, role, str(value))
             else:
                 yield from self._rest(str(value), path)
 
-    def _text(self, value: str, role: Role | None, path: str, *, quiet: bool) -> Iterator[Argument]:
+    def _text(self, value: str, role: Role | None, path: str, *, quiet: bool) -> Iterator[AuthorityValue]:
         """A text; one that the schema says is content is not looked at, however it looks."""
         if role not in {None, "content"}:
-            yield Argument(path, role, value)
+            yield AuthorityValue(path, role, value)
             return
         if not quiet:
             yield from self._looks(value, role, path)
         yield from self._rest(value, path)
 
-    def _looks(self, value: str, role: Role | None, path: str) -> Iterator[Argument]:
+    def _looks(self, value: str, role: Role | None, path: str) -> Iterator[AuthorityValue]:
         """Give what a text that no schema tells of is, or holds."""
         shape = role_of_shape(value)
         if shape is not None:
-            yield Argument(path, shape, value)
+            yield AuthorityValue(path, shape, value)
             return
         if self._depth < _DEPTH and (table := _opened(value, forms=role is None)) is not None:
             self._depth += 1
@@ -142,18 +142,18 @@ class _Walk:
             self._depth -= 1
             return
         if is_header(path.rpartition(".")[2]) and len(value.strip().splitlines()) > 1:  # more lines are more headers
-            yield Argument(path, "content", value)
+            yield AuthorityValue(path, "content", value)
         if len(value) <= _LONGEST_PARTED:
             parts = [(role_of_shape(part), part) for part in _BETWEEN.split(value.strip(" ,;\n"))]
             if all(shape is not None for shape, _ in parts):
-                yield from (Argument(path, shape, part) for shape, part in parts if shape is not None)
+                yield from (AuthorityValue(path, shape, part) for shape, part in parts if shape is not None)
                 return
         if role is None and len(value) <= _LONGEST_TEXT:
-            yield from (Argument(path, shape, part) for shape, part in addresses_in(value))
+            yield from (AuthorityValue(path, shape, part) for shape, part in addresses_in(value))
 
-    def _rest(self, value: str, path: str) -> Iterator[Argument]:
+    def _rest(self, value: str, path: str) -> Iterator[AuthorityValue]:
         if self._every and any(map(str.isalnum, value)):
-            yield Argument(path, "content", value)
+            yield AuthorityValue(path, "content", value)
 
     def _role(self, schemas: list[JsonSchema], named: Role | None) -> Role | None:
         formats = [FORMATS.get(str(schema.get("format"))) for schema in schemas]
@@ -204,30 +204,30 @@ class _Carry(_Walk):
 
     def table(
         self, value: dict[str, Any], schemas: list[JsonSchema], above: Role | None, path: str
-    ) -> Iterator[Argument]:
+    ) -> Iterator[AuthorityValue]:
         for name, item in value.items():
             place = f"{path}.{name}" if path else name
             if not any(name in (schema.get("properties") or ()) for schema in schemas):
-                yield Argument(place, "content", name)
+                yield AuthorityValue(place, "content", name)
             below = self.resolved([inner for schema in schemas for inner in _property(schema, name)])
             if self._foreign or not any(
                 _written(schema["default"]) == _written(item) for schema in below if "default" in schema
             ):
                 yield from self._value(item, below, role_of_name(name) or above, place)
 
-    def _value(self, value: Any, schemas: list[JsonSchema], role: Role | None, path: str) -> Iterator[Argument]:
+    def _value(self, value: Any, schemas: list[JsonSchema], role: Role | None, path: str) -> Iterator[AuthorityValue]:
         if isinstance(value, dict) and value:
             yield from self.table(value, schemas, role, path)
         elif isinstance(value, list) and value:
             if len({_written(item) for item in value}) < len(value) or any(isinstance(item, list) for item in value):
-                yield Argument(path, "content", _written(value))
+                yield AuthorityValue(path, "content", _written(value))
             for index, item in enumerate(value):
                 below = self.resolved([inner for schema in schemas for inner in _item(schema, index)])
                 yield from self._value(item, below, role, path)
         elif isinstance(value, str) and value:
-            yield Argument(path, role if role in {"path", "url"} else "content", value)
+            yield AuthorityValue(path, role if role in {"path", "url"} else "content", value)
         else:
-            yield Argument(path, "content", str(value) if isinstance(value, float) else _written(value))
+            yield AuthorityValue(path, "content", str(value) if isinstance(value, float) else _written(value))
 
 
 def _written(value: Any) -> str:

@@ -20,10 +20,10 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from remit.journal.kinds import UntrustedArgument
-from remit.origins.arguments import Argument
+from remit.origins.arguments import AuthorityValue
 from remit.origins.readings import folded, strict, wide
 from remit.origins.roles import is_count, is_listed, role_of_name
-from remit.origins.text_index import Hit, Needle, TextIndex
+from remit.origins.text_index import Needle, TextHit, TextIndex
 from remit.redact import line
 
 _AROUND: Final = 80
@@ -32,7 +32,7 @@ _VALUE: Final = 2_000
 """Characters of a value that are recorded."""
 
 
-class Source(NamedTuple):
+class OriginSource(NamedTuple):
     """Where a text comes from."""
 
     step: str
@@ -43,25 +43,25 @@ class Source(NamedTuple):
     """The tools whose listing it may be, see remit.gateway.conversation.family_of; empty: it is none."""
 
 
-class Ledger:
+class OriginLedger:
     """Grows with a conversation."""
 
     def __init__(self) -> None:
         self._trusted = TextIndex()
         self._untrusted = TextIndex()
-        self._sources: list[Source] = []
+        self._sources: list[OriginSource] = []
         self._listed: dict[str, set[str]] = {}
         """Identifiers that listings of a family of tools gave."""
         self.tainted = False
         """Whether any of it is untrusted."""
 
-    def trust(self, text: str, source: Source, *, is_json: bool = False) -> None:
+    def trust(self, text: str, source: OriginSource, *, is_json: bool = False) -> None:
         """Take a text that a person, the settings or a trusted tool gave."""
         input_text = folded(strict(source.given, is_json=True))
         self._sources.append(source._replace(given=input_text))
         self._trusted.add(strict(text, is_json=is_json), len(self._sources) - 1)
 
-    def distrust(self, text: str, source: Source) -> None:
+    def distrust(self, text: str, source: OriginSource) -> None:
         """Take a text from outside."""
         self.tainted = True
         listed = identifiers(text, source.tool.rpartition(".")[2]) if source.family else frozenset()
@@ -72,14 +72,14 @@ class Ledger:
         self._sources.append(source)
         self._untrusted.add(wide(text), len(self._sources) - 1)
 
-    def trusts(self, argument: Argument) -> bool:
+    def trusts(self, argument: AuthorityValue) -> bool:
         """Return whether a trusted text holds an argument, or each of its parts; or there is nothing to distrust."""
         if not self.tainted or any(map(self._holds, whole(argument))):
             return True
         pieces = parts(argument)
         return bool(pieces) and all(map(self._holds, pieces))
 
-    def judge(self, argument: Argument, family: str = "") -> UntrustedArgument | None:
+    def judge(self, argument: AuthorityValue, family: str = "") -> UntrustedArgument | None:
         """Say what there is to say against an argument; None: a trusted text holds it, or there is nothing to distrust.
 
         An identifier may also stand in a listing of the `family` of the tool that it is for, if no other text from
@@ -99,7 +99,7 @@ class Ledger:
         wanted = folded(needle.text)
         return any(wanted not in self._sources[hit.source].given for hit in self._trusted.find(needle))
 
-    def _lists(self, argument: Argument, family: str) -> bool:
+    def _lists(self, argument: AuthorityValue, family: str) -> bool:
         if argument.role != "id" or argument.value not in self._listed.get(family, ()):
             return False
         if not is_listed(argument.path.rpartition(".")[2]):
@@ -107,7 +107,7 @@ class Ledger:
         needle = Needle(wide(argument.value), any_case=True)
         return all(self._sources[hit.source].family for hit in self._untrusted.find(needle))
 
-    def _seen(self, needles: list[Needle]) -> Hit | None:
+    def _seen(self, needles: list[Needle]) -> TextHit | None:
         for needle in needles:
             text = wide(needle.text)
             if any(char.isalnum() for char in text):
@@ -116,7 +116,7 @@ class Ledger:
                     return hit
         return None
 
-    def _shown(self, found: UntrustedArgument, hit: Hit) -> UntrustedArgument:
+    def _shown(self, found: UntrustedArgument, hit: TextHit) -> UntrustedArgument:
         source = self._sources[hit.source]
         return UntrustedArgument(
             path=found.path,
@@ -206,7 +206,7 @@ _BESIDE: Final = {"id": "@/", "path": "/\\", "command": ""}
 _GROUP: Final = 4
 
 
-def whole(argument: Argument) -> list[Needle]:
+def whole(argument: AuthorityValue) -> list[Needle]:
     """The spellings of a value as a whole."""
     role, value = argument.role, strict(argument.value).strip()
     if role == "iban":
@@ -219,7 +219,7 @@ def whole(argument: Argument) -> list[Needle]:
     return [Needle(value, loose=_BESIDE.get(role, ""))]
 
 
-def parts(argument: Argument) -> list[Needle]:
+def parts(argument: AuthorityValue) -> list[Needle]:
     """Return what a value is made of; empty if it is one piece, or if its parts would not say what it is."""
     value = strict(argument.value).strip()
     match argument.role:

@@ -35,7 +35,7 @@ class Needle(NamedTuple):
     """Characters that may stand beside it although they join words."""
 
 
-class Hit(NamedTuple):
+class TextHit(NamedTuple):
     """Where a text was found."""
 
     source: int
@@ -67,7 +67,7 @@ class TextIndex:
             for bucket in {hash(word) % BUCKETS for word in words}:
                 rows[bucket] = rows.get(bucket, 0) | bit
 
-    def find(self, needle: Needle) -> Iterator[Hit]:
+    def find(self, needle: Needle) -> Iterator[TextHit]:
         """Every place of a text that stands there whole, oldest first, and not as a part of a longer name."""
         lower = folded(needle.text)
         wanted = lower if needle.any_case else needle.text
@@ -78,7 +78,7 @@ class TextIndex:
             while at >= 0:
                 end = at + len(wanted)
                 if stands(read, at, end, needle.loose):
-                    yield Hit(source, text, at, end)
+                    yield TextHit(source, text, at, end)
                 at = read.find(wanted, at + 1, start + _BLOCK + len(wanted) - 1)
 
     def _candidates(self, lower: str) -> Iterator[tuple[int, int]]:

@@ -11,7 +11,7 @@ from remit.codes import Code
 from remit.errors import NotFoundError, UsageError
 from remit.jobs.replay import ReplayReport
 from remit.journal.labels import Conditions, conditions
-from remit.pages.page import File, Nothing, Page, PageRequest, See, View, link
+from remit.pages.page import Nothing, Page, PageFile, PageRequest, PageView, See, link
 from remit.record.views import ConfirmationView, VerifyReport
 from remit.redact import line
 from remit.service.jobs import may_retry
@@ -25,7 +25,7 @@ class Cancel(msgspec.Struct, frozen=True, kw_only=True):
     reason: str = ""
 
 
-class Retry(msgspec.Struct, frozen=True, kw_only=True):
+class RetryForm(msgspec.Struct, frozen=True, kw_only=True):
     """From where, and whether side effects may happen again."""
 
     step: str = ""
@@ -34,14 +34,14 @@ class Retry(msgspec.Struct, frozen=True, kw_only=True):
     reason: str = ""
 
 
-class Signal(msgspec.Struct, frozen=True, kw_only=True):
+class SignalForm(msgspec.Struct, frozen=True, kw_only=True):
     """A signal; the payload is JSON, and may be left out."""
 
     name: str
     payload: str = ""
 
 
-class Decision(msgspec.Struct, frozen=True, kw_only=True):
+class StepDecisionForm(msgspec.Struct, frozen=True, kw_only=True):
     """The outcome of a step whose outcome is unknown."""
 
     decision: Literal["done", "retry", "fail"]
@@ -51,14 +51,14 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     reason: str = ""
 
 
-class Replayed(View, frozen=True, kw_only=True):
+class ReplayResult(PageView, frozen=True, kw_only=True):
     """What a replay found."""
 
     template: ClassVar[str] = "replayed.html"
     report: ReplayReport
 
 
-class Verified(View, frozen=True, kw_only=True):
+class Verified(PageView, frozen=True, kw_only=True):
     """Whether the record holds."""
 
     template: ClassVar[str] = "verified.html"
@@ -82,7 +82,7 @@ async def resume(asked: PageRequest) -> See:
 
 async def retry(asked: PageRequest) -> See:
     """Create a job that takes over what this one recorded, and goes on where it failed."""
-    form: Retry = asked.form
+    form: RetryForm = asked.form
     await may_retry(asked.service.jobs, asked.access, asked.path)
     retried = await asked.service.jobs.retry(
         asked.path["job"], form.step.strip(), repeat=form.repeat == "yes", by=asked.principal, reason=form.reason
@@ -113,10 +113,10 @@ async def decide(asked: PageRequest) -> See:
     return _back(job)
 
 
-async def replay(asked: PageRequest) -> Replayed:
+async def replay(asked: PageRequest) -> ReplayResult:
     """Run a job's recipe again on its record alone: nothing is called."""
     report = await asked.service.jobs.replay(asked.path["job"])
-    return Replayed(title="Replay", report=report)
+    return ReplayResult(title="Replay", report=report)
 
 
 async def verify(asked: PageRequest) -> Verified:
@@ -127,17 +127,17 @@ async def verify(asked: PageRequest) -> Verified:
     return Verified(title=title, job=job, report=report)
 
 
-async def kept(asked: PageRequest) -> File:
+async def kept(asked: PageRequest) -> PageFile:
     """A value that is too large for a page: a job's input or result, a step's arguments or value."""
     job, what = asked.path["job"], asked.path["what"]
     view = await asked.service.jobs.view(job)
     values = {"input": view.input, "result": view.result}
     if what not in values:
         raise NotFoundError("There is no such value.", code=Code.PATH_UNKNOWN)
-    return File(f"{job}-{what}.json", _saved(values[what]))
+    return PageFile(f"{job}-{what}.json", _saved(values[what]))
 
 
-async def kept_of_step(asked: PageRequest) -> File:
+async def kept_of_step(asked: PageRequest) -> PageFile:
     """The same of a step: its arguments or its value."""
     job, step, what = (asked.path[name] for name in ("job", "step", "what"))
     view = await asked.service.steps.view(job, step)
@@ -145,7 +145,7 @@ async def kept_of_step(asked: PageRequest) -> File:
     values = {"args": args, "value": view.value}
     if what not in values:
         raise NotFoundError("There is no such value.", code=Code.PATH_UNKNOWN)
-    return File(f"{job}-{step}-{what}.json", _saved(values[what]))
+    return PageFile(f"{job}-{step}-{what}.json", _saved(values[what]))
 
 
 def wanted(questions: list[ConfirmationView], step: str) -> Any:
@@ -166,9 +166,9 @@ _ONE: Final = "/jobs/{job}"
 PAGES: Final = (
     Page(path=f"{_ONE}/cancel", scope="decide", handler=cancel, form=Cancel),
     Page(path=f"{_ONE}/resume", scope="decide", handler=resume, form=Nothing),
-    Page(path=f"{_ONE}/retry", scope="call", handler=retry, form=Retry),
-    Page(path=f"{_ONE}/signal", scope="decide", handler=signal, form=Signal),
-    Page(path=f"{_ONE}/steps/{{step}}/decide", scope="decide", handler=decide, form=Decision),
+    Page(path=f"{_ONE}/retry", scope="call", handler=retry, form=RetryForm),
+    Page(path=f"{_ONE}/signal", scope="decide", handler=signal, form=SignalForm),
+    Page(path=f"{_ONE}/steps/{{step}}/decide", scope="decide", handler=decide, form=StepDecisionForm),
     Page(path=f"{_ONE}/replay", scope="read", handler=replay, form=Nothing),
     Page(path=f"{_ONE}/verify", scope="read", handler=verify, form=Nothing),
     Page(path=f"{_ONE}/kept/{{what}}", scope="read", handler=kept),

@@ -10,8 +10,8 @@ import msgspec
 from remit.codes import Code
 from remit.errors import UsageError
 from remit.pages.bulk import MOST, TYPED
-from remit.pages.inbox import Filter, group_of, hindrance
-from remit.pages.page import Page, PageRequest, View, written
+from remit.pages.inbox import InboxFilter, group_of, hindrance
+from remit.pages.page import Page, PageRequest, PageView, written
 from remit.record.views import ConfirmationView
 from remit.service.confirmations import Answered, answer_each
 from remit.service.reach import check_reach
@@ -19,7 +19,7 @@ from remit.service.reach import check_reach
 Decision = Literal["approve", "deny"]
 
 
-class Selection(Filter, frozen=True, kw_only=True):
+class Selection(InboxFilter, frozen=True, kw_only=True):
     """Which questions of a filtered inbox, and how they are to be answered."""
 
     decision: Decision
@@ -29,7 +29,7 @@ class Selection(Filter, frozen=True, kw_only=True):
     """Groups, with everything in them that the filter finds."""
 
 
-class Form(Filter, frozen=True, kw_only=True):
+class AnswersForm(InboxFilter, frozen=True, kw_only=True):
     """The answer."""
 
     seen: tuple[str, ...] = ()
@@ -39,7 +39,7 @@ class Form(Filter, frozen=True, kw_only=True):
     reason: str = ""
 
 
-class Call(msgspec.Struct, frozen=True, kw_only=True):
+class WholeQuestion(msgspec.Struct, frozen=True, kw_only=True):
     """A question, whole."""
 
     question: ConfirmationView
@@ -49,13 +49,13 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     """The defaults that the tool puts in for what they leave out, by place."""
 
 
-class Review(View, frozen=True, kw_only=True):
+class Review(PageView, frozen=True, kw_only=True):
     """What would be answered."""
 
     template: ClassVar[str] = "review.html"
     decision: Decision
-    filter: Filter
-    calls: tuple[Call, ...]
+    filter: InboxFilter
+    calls: tuple[WholeQuestion, ...]
     lost: int
     """The number that were selected and cannot be answered by now."""
     more: bool
@@ -65,19 +65,19 @@ class Review(View, frozen=True, kw_only=True):
     wrong: str
 
 
-class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+class QuestionOutcome(msgspec.Struct, frozen=True, kw_only=True):
     """A question, and what the answer to it did."""
 
     question: ConfirmationView
     answered: Answered
 
 
-class Done(View, frozen=True, kw_only=True):
+class AnswersDone(PageView, frozen=True, kw_only=True):
     """What was answered."""
 
     template: ClassVar[str] = "answered.html"
-    filter: Filter
-    outcomes: tuple[Outcome, ...]
+    filter: InboxFilter
+    outcomes: tuple[QuestionOutcome, ...]
     done: int
 
 
@@ -92,9 +92,9 @@ async def review(asked: PageRequest) -> Review:
     return _review(form, form.decision, questions, lost=len(wanted) - len(questions))
 
 
-async def answer(decision: Decision, asked: PageRequest) -> Review | Done:
+async def answer(decision: Decision, asked: PageRequest) -> Review | AnswersDone:
     """Answer each question that was shown, bound to the digest that was shown."""
-    form: Form = asked.form
+    form: AnswersForm = asked.form
     digests = [(name, digest) for name, _, digest in (text.partition(" ") for text in form.seen)]
     if not digests or len(digests) > MOST:
         raise UsageError("The form names no question, or too many.", code=Code.INVALID_INPUT)
@@ -116,10 +116,11 @@ async def answer(decision: Decision, asked: PageRequest) -> Review | Done:
         proof="token" if asked.access.principal else "",
     )
     outcomes = [
-        Outcome(question=before[name], answered=question) for (name, _), question in zip(digests, answers, strict=True)
+        QuestionOutcome(question=before[name], answered=question)
+        for (name, _), question in zip(digests, answers, strict=True)
     ]
     done = sum(not question.code for question in answers)
-    return Done(
+    return AnswersDone(
         title=f"{decision.capitalize()}: {done} of {len(answers)} questions",
         filter=form,
         outcomes=tuple(sorted(outcomes, key=lambda outcome: not outcome.answered.code)),
@@ -133,7 +134,7 @@ async def _answerable(asked: PageRequest) -> list[ConfirmationView]:
 
 
 def _review(
-    chosen: Filter, decision: Decision, questions: list[ConfirmationView], *, lost: int, wrong: str = ""
+    chosen: InboxFilter, decision: Decision, questions: list[ConfirmationView], *, lost: int, wrong: str = ""
 ) -> Review:
     shown = questions[:MOST]
     return Review(
@@ -142,7 +143,7 @@ def _review(
         decision=decision,
         filter=chosen,
         calls=tuple(
-            Call(
+            WholeQuestion(
                 question=confirmation,
                 args=written(confirmation.args),
                 defaults=written(confirmation.defaults) if confirmation.defaults else "",
@@ -158,6 +159,6 @@ def _review(
 
 PAGES: Final = (
     Page(path="/inbox/review", scope="decide", handler=review, form=Selection),
-    Page(path="/inbox/answers/approve", scope="decide", handler=partial(answer, "approve"), form=Form),
-    Page(path="/inbox/answers/deny", scope="decide", handler=partial(answer, "deny"), form=Form),
+    Page(path="/inbox/answers/approve", scope="decide", handler=partial(answer, "approve"), form=AnswersForm),
+    Page(path="/inbox/answers/deny", scope="decide", handler=partial(answer, "deny"), form=AnswersForm),
 )

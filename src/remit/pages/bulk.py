@@ -12,11 +12,11 @@ from remit.canonical import digest
 from remit.codes import Code
 from remit.errors import RemitError
 from remit.http.access import Scope
-from remit.http.problem import Problem
+from remit.http.problem import HttpProblem
 from remit.pages.actions import json_value
-from remit.pages.jobs import Line, line_of, matching
-from remit.pages.jobs import Query as Listed
-from remit.pages.page import Page, PageRequest, View
+from remit.pages.jobs import JobListRow, line_of, matching
+from remit.pages.jobs import JobsQuery as Listed
+from remit.pages.page import Page, PageRequest, PageView
 from remit.record.views import JobRow
 from remit.service.jobs import may_retry
 
@@ -37,13 +37,13 @@ _STATES: Final[dict[Action, tuple[str, ...]]] = {
 _SCOPES: Final[dict[Action, Scope]] = {"cancel": "decide", "resume": "decide", "signal": "decide", "retry": "call"}
 
 
-class Query(Listed, frozen=True, kw_only=True):
+class BulkQuery(Listed, frozen=True, kw_only=True):
     """What to do, and with which jobs."""
 
     action: Action = "cancel"
 
 
-class Form(Listed, frozen=True, kw_only=True):
+class BulkForm(Listed, frozen=True, kw_only=True):
     """The same, confirmed."""
 
     seen: str
@@ -57,7 +57,7 @@ class Form(Listed, frozen=True, kw_only=True):
     """Its payload, as JSON; empty: it has none."""
 
 
-class Preview(View, frozen=True, kw_only=True):
+class BulkPreview(PageView, frozen=True, kw_only=True):
     """What would be done."""
 
     template: ClassVar[str] = "bulk.html"
@@ -68,7 +68,7 @@ class Preview(View, frozen=True, kw_only=True):
     number: int
     more: bool
     """Whether there are more than one round takes."""
-    examples: tuple[Line, ...]
+    examples: tuple[JobListRow, ...]
     seen: str
     typed: bool
     """Whether the number has to be typed."""
@@ -77,10 +77,10 @@ class Preview(View, frozen=True, kw_only=True):
     wrong: str
 
 
-class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+class BulkOutcome(msgspec.Struct, frozen=True, kw_only=True):
     """What came out of one job."""
 
-    line: Line
+    line: JobListRow
     made: str
     """The job that was created, for a retry."""
     code: str
@@ -88,24 +88,24 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     message: str
 
 
-class Done(View, frozen=True, kw_only=True):
+class BulkDone(PageView, frozen=True, kw_only=True):
     """What was done."""
 
     template: ClassVar[str] = "bulk_done.html"
     action: Action
     kept: dict[str, object]
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[BulkOutcome, ...]
     done: int
 
 
-async def preview(asked: PageRequest) -> Preview:
+async def preview(asked: PageRequest) -> BulkPreview:
     """Return what a filter finds that this can be done to."""
     return await _preview(asked, asked.query.action, asked.query.parsed())
 
 
-async def carry_out(action: Action, asked: PageRequest) -> Preview | Done:
+async def carry_out(action: Action, asked: PageRequest) -> BulkPreview | BulkDone:
     """Do it to the jobs that were shown; if there are others by now, show those instead."""
-    form: Form = asked.form
+    form: BulkForm = asked.form
     jobs, _ = await _found(asked, action, form)
     if form.seen != _seen(action, jobs):
         changed = "Other jobs match by now. Look at them, and confirm again."
@@ -114,7 +114,7 @@ async def carry_out(action: Action, asked: PageRequest) -> Preview | Done:
         return await _preview(asked, action, form, wrong=f"Type the number of jobs: {len(jobs)}.", status=400)
     outcomes = [await _one(asked, action, row) for row in jobs]
     done = sum(not outcome.code for outcome in outcomes)
-    return Done(
+    return BulkDone(
         title=f"{action.capitalize()}: {done} of {len(outcomes)} jobs",
         action=action,
         kept=_kept(form),
@@ -123,9 +123,11 @@ async def carry_out(action: Action, asked: PageRequest) -> Preview | Done:
     )
 
 
-async def _preview(asked: PageRequest, action: Action, query: Listed, *, wrong: str = "", status: int = 200) -> Preview:
+async def _preview(
+    asked: PageRequest, action: Action, query: Listed, *, wrong: str = "", status: int = 200
+) -> BulkPreview:
     jobs, more = await _found(asked, action, query)
-    return Preview(
+    return BulkPreview(
         title=f"{action.capitalize()} {len(jobs)} {'job' if len(jobs) == 1 else 'jobs'}",
         status=status,
         action=action,
@@ -158,15 +160,15 @@ def _kept(query: Listed) -> dict[str, object]:
     return {name: getattr(query, name) for name in Listed.__struct_fields__ if name != "before"}
 
 
-async def _one(asked: PageRequest, action: Action, row: JobRow) -> Outcome:
+async def _one(asked: PageRequest, action: Action, row: JobRow) -> BulkOutcome:
     made = code = message = ""
     try:
         made = await _ACTIONS[action](asked, row.job)
     except RemitError as error:
         code, message = error.code.name, error.message
-    except Problem as problem:
+    except HttpProblem as problem:
         code, message = problem.name, problem.detail
-    return Outcome(line=line_of(row, asked.now), made=made, code=code, message=message)
+    return BulkOutcome(line=line_of(row, asked.now), made=made, code=code, message=message)
 
 
 async def _cancel(asked: PageRequest, job: str) -> str:
@@ -198,9 +200,9 @@ _ACTIONS: Final[dict[Action, Callable[[PageRequest, str], Awaitable[str]]]] = {
 }
 
 PAGES: Final = (
-    Page(path="/bulk", scope="read", handler=preview, query=Query),
+    Page(path="/bulk", scope="read", handler=preview, query=BulkQuery),
     *(
-        Page(path=f"/bulk/{action}", scope=_SCOPES[action], handler=partial(carry_out, action), form=Form)
+        Page(path=f"/bulk/{action}", scope=_SCOPES[action], handler=partial(carry_out, action), form=BulkForm)
         for action in _SCOPES
     ),
 )

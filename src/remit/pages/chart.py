@@ -9,7 +9,7 @@ import msgspec
 
 from remit.clock import DAY, SECOND
 from remit.gateway.budget import Spent
-from remit.journal.event import Tally
+from remit.journal.event import StreamTally
 
 _NAMED: Final = 4
 """Names with a colour of their own; all others share one."""
@@ -46,7 +46,7 @@ _GAP: Final = 0.15
 """The part of a column that is left free."""
 
 
-class Piece(msgspec.Struct, frozen=True):
+class ColumnPart(msgspec.Struct, frozen=True):
     """A part of a column."""
 
     sort: str
@@ -55,7 +55,7 @@ class Piece(msgspec.Struct, frozen=True):
     height: float
 
 
-class Column(msgspec.Struct, frozen=True, kw_only=True):
+class ChartColumn(msgspec.Struct, frozen=True, kw_only=True):
     """A column, from the left."""
 
     x: float
@@ -65,13 +65,13 @@ class Column(msgspec.Struct, frozen=True, kw_only=True):
     words: str
     """The meaning of it; empty for a time."""
     number: float
-    pieces: tuple[Piece, ...]
+    pieces: tuple[ColumnPart, ...]
 
 
 class Chart(msgspec.Struct, frozen=True, kw_only=True):
     """Columns side by side."""
 
-    columns: tuple[Column, ...]
+    columns: tuple[ChartColumn, ...]
     most: float
     """The number of the highest column."""
     total: float
@@ -83,7 +83,7 @@ def first_hour(now: int) -> int:
     return (now // HOUR - HOURS + 1) * HOUR
 
 
-def by_hour(tallies: Iterable[Tally], since: int) -> Chart:
+def by_hour(tallies: Iterable[StreamTally], since: int) -> Chart:
     """Return how many jobs began in each hour, and how they stand."""
     counted: list[dict[str, float]] = [{} for _ in range(HOURS)]
     for tally in tallies:
@@ -93,7 +93,7 @@ def by_hour(tallies: Iterable[Tally], since: int) -> Chart:
     return _chart(counted, [(since + hour * HOUR, "") for hour in range(HOURS)])
 
 
-def by_length(tallies: Iterable[Tally]) -> Chart:
+def by_length(tallies: Iterable[StreamTally]) -> Chart:
     """Return how long the jobs took that have ended."""
     counted: list[dict[str, float]] = [{} for _ in _WORDS]
     for tally in tallies:
@@ -138,7 +138,7 @@ def _chart(counted: list[dict[str, float]], names: list[tuple[int, str]], sorts:
     most = max(sum(counts.values()) for counts in counted)
     step = WIDTH / len(counted)
     columns = tuple(
-        Column(
+        ChartColumn(
             x=round(number * step + step * _GAP / 2, 2),
             width=round(step * (1 - _GAP), 2),
             since=since,
@@ -152,12 +152,12 @@ def _chart(counted: list[dict[str, float]], names: list[tuple[int, str]], sorts:
     return Chart(columns=columns, most=most, total=total, failed=sum(counts.get("failed", 0) for counts in counted))
 
 
-def _pieces(counts: Mapping[str, float], most: float, sorts: tuple[str, ...]) -> tuple[Piece, ...]:
+def _pieces(counts: Mapping[str, float], most: float, sorts: tuple[str, ...]) -> tuple[ColumnPart, ...]:
     pieces, below = [], 0.0
     for sort in sorts:
         number = counts.get(sort, 0)
         if number:
             top = HEIGHT * (most - below - number) / most
-            pieces.append(Piece(sort, number, round(top, 2), round(HEIGHT * number / most, 2)))
+            pieces.append(ColumnPart(sort, number, round(top, 2), round(HEIGHT * number / most, 2)))
             below += number
     return tuple(pieces)

@@ -21,7 +21,7 @@ import msgspec
 from remit.clock import SECOND
 from remit.codes import Code
 from remit.http.access import ANYBODY, Access
-from remit.http.problem import Problem
+from remit.http.problem import HttpProblem
 from remit.randomness import salt
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ _BYTES: Final = 32
 _COOKIE: Final = re.compile(r"[A-Za-z0-9_-]{43}")
 
 
-class Session(msgspec.Struct):
+class ConsoleSession(msgspec.Struct):
     """Someone who logged in."""
 
     access: Access
@@ -70,7 +70,7 @@ class Visitor(NamedTuple):
         return self.access is not NOBODY
 
 
-class Entry:
+class ConsoleEntry:
     """Lets people in, and remembers them."""
 
     def __init__(self, guard: Guard, clock: Clock, random: Callable[[int], bytes] = salt) -> None:
@@ -79,7 +79,7 @@ class Entry:
         self._clock = clock
         self._random = random
         self._key = random(_BYTES)
-        self._sessions: OrderedDict[bytes, Session] = OrderedDict()
+        self._sessions: OrderedDict[bytes, ConsoleSession] = OrderedDict()
 
     @property
     def open(self) -> bool:
@@ -136,7 +136,7 @@ class Entry:
         until = now + LONGEST_S * SECOND
         if token.expires is not None:
             until = min(until, token.expires)
-        self._sessions[_digest(cookie)] = Session(token.access, until, now)
+        self._sessions[_digest(cookie)] = ConsoleSession(token.access, until, now)
         who = token.access.principal
         own = [digest for digest, session in self._sessions.items() if session.access.principal == who]
         if len(own) > SESSIONS_OF_ONE:
@@ -155,11 +155,11 @@ class Entry:
         host, origin = headers.get("host", "").lower(), headers.get("origin", "").lower()
         site = headers.get("sec-fetch-site", "same-origin")
         if origin not in {f"http://{host}", f"https://{host}"} or site != "same-origin":
-            raise Problem(Code.ORIGIN_REFUSED, "The form was not sent from a page of this server.")
+            raise HttpProblem(Code.ORIGIN_REFUSED, "The form was not sent from a page of this server.")
         if not (visitor.csrf and hmac.compare_digest(visitor.csrf.encode(), given.encode())):
-            raise Problem(Code.FORM_OUTDATED)
+            raise HttpProblem(Code.FORM_OUTDATED)
 
-    def _session(self, cookie: str) -> Session | None:
+    def _session(self, cookie: str) -> ConsoleSession | None:
         digest = _digest(cookie)
         session, now = self._sessions.get(digest), self._clock.now()
         if session is None:

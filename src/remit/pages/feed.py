@@ -11,13 +11,13 @@ import msgspec
 
 from remit.api.events import serve_events
 from remit.api.part import HttpSessions, problem_of
-from remit.api.route import Sent, pairs_of, query_of
+from remit.api.route import SentEvent, pairs_of, query_of
 from remit.errors import RemitError
-from remit.http.access import Places
-from remit.http.problem import Problem
-from remit.pages.live import Channels, Make
+from remit.http.access import RequestPlaces
+from remit.http.problem import HttpProblem
+from remit.pages.live import Make, PageChannels
 from remit.pages.memory import Memory
-from remit.pages.page import SAFE, Page, PageRequest, View, zone_of
+from remit.pages.page import SAFE, Page, PageRequest, PageView, zone_of
 from remit.pages.renderer import entries_of, render, shell_for
 from remit.pages.routes import find
 from remit.randomness import salt
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from starlette.types import Receive, Send
 
     from remit.clock import Clock
-    from remit.http.router import Request
-    from remit.pages.entry import Entry, Visitor
+    from remit.http.router import RouterRequest
+    from remit.pages.entry import ConsoleEntry, Visitor
     from remit.pages.live import Changed
     from remit.pages.page import Page
     from remit.service.service import Service
@@ -43,7 +43,7 @@ _OUT: Final = 401
 _FINE: Final = 204
 
 
-class Query(msgspec.Struct, frozen=True, kw_only=True):
+class FeedQuery(msgspec.Struct, frozen=True, kw_only=True):
     """Which page, and what the reader has of it."""
 
     page: str
@@ -52,14 +52,14 @@ class Query(msgspec.Struct, frozen=True, kw_only=True):
     """The identifier of the last event."""
 
 
-class Live:
+class LiveFeed:
     """Sends pages what changed."""
 
     def __init__(
         self,
         service: Service,
         pages: Sequence[Page],
-        entry: Entry,
+        entry: ConsoleEntry,
         clock: Clock,
         sessions: HttpSessions,
         memory: Memory,
@@ -71,8 +71,8 @@ class Live:
         self._pages = [page for page in pages if page.live]
         self._entry = entry
         self._clock = clock
-        self._places = Places(STREAMS)
-        self._channels = Channels(clock)
+        self._places = RequestPlaces(STREAMS)
+        self._channels = PageChannels(clock)
         self._mark = salt(16).hex().encode()
         """Stands for a reader's form token in what is made once for all."""
 
@@ -80,19 +80,19 @@ class Live:
         """End every stream."""
         self._places.close()
 
-    async def answer(self, scope: Any, request: Request, visitor: Visitor, receive: Receive, send: Send) -> None:
+    async def answer(self, scope: Any, request: RouterRequest, visitor: Visitor, receive: Receive, send: Send) -> None:
         """Answer with a stream, or say why not; never with another page. Raise Problem."""
         if not visitor.known:
             await _status(send, _OUT)
             return
         try:
-            query: Query = pairs_of(scope["query_string"], Query, "The query")
+            query: FeedQuery = pairs_of(scope["query_string"], FeedQuery, "The query")
             path, _, raw = query.page.partition("?")
             page, names = find(self._pages, "GET", path)
             request.access.require(page.scope)
             await check_reach(self._service, request.access, names)
             values = query_of(page.query, raw.encode("latin-1", "replace"))
-        except (Problem, RemitError) as error:
+        except (HttpProblem, RemitError) as error:
             await _status(send, problem_of(error).status)
             return
         if scope["path"] == STATUS:
@@ -113,7 +113,7 @@ class Live:
             raise problem_of(error) from error
 
     def _maker(
-        self, page: Page, names: dict[str, str], values: Any, request: Request, visitor: Visitor, here: str
+        self, page: Page, names: dict[str, str], values: Any, request: RouterRequest, visitor: Visitor, here: str
     ) -> Make:
         """Return what makes the page again; the same bytes while its mark stays the same."""
         zone, marked, made = zone_of(request.headers), object(), b""
@@ -135,7 +135,7 @@ class Live:
             mark = await page.mark(asked) if page.mark is not None else object()
             if mark != marked:
                 view = await page.handler(asked)
-                if isinstance(view, View):
+                if isinstance(view, PageView):
                     shell = await shell_for(
                         self._entries, self._service, self._entry, visitor, self._mark.decode(), asked.now, zone, here
                     )
@@ -145,13 +145,13 @@ class Live:
 
         return make
 
-    async def _sent(self, events: AsyncIterator[Sent], visitor: Visitor) -> AsyncIterator[Sent]:
+    async def _sent(self, events: AsyncIterator[SentEvent], visitor: Visitor) -> AsyncIterator[SentEvent]:
         """Each event with the reader's own form token, for as long as their session lasts."""
         async for sent in events:
             if not await self._entry.lasts(visitor):
                 return
             own = bytes(sent.data).replace(self._mark, visitor.csrf.encode())
-            yield Sent(sent.id, sent.event, msgspec.Raw(own))
+            yield SentEvent(sent.id, sent.event, msgspec.Raw(own))
 
 
 async def _status(send: Send, status: int) -> None:

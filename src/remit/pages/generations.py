@@ -9,8 +9,8 @@ import msgspec
 from remit.errors import PayloadErasedError
 from remit.gateway.budget import Spent
 from remit.pages.chart import Chart, largest, over_days
-from remit.pages.page import Page, PageRequest, View
-from remit.pages.talk import Said, talk_of
+from remit.pages.page import Page, PageRequest, PageView
+from remit.pages.talk import TalkMessage, talk_of
 from remit.record.generations import Generation, GenerationSearch, Spread, spreads
 from remit.record.step import StepNarrative
 from remit.service.reach import check_reach
@@ -23,7 +23,7 @@ _NEWEST: Final = 100
 _PAIR: Final = 2
 
 
-class Query(msgspec.Struct, frozen=True, kw_only=True):
+class GenerationsQuery(msgspec.Struct, frozen=True, kw_only=True):
     """Which requests."""
 
     model: str = ""
@@ -36,18 +36,18 @@ class Query(msgspec.Struct, frozen=True, kw_only=True):
     """The days of the charts."""
 
 
-class Which(msgspec.Struct, frozen=True, kw_only=True):
+class GenerationPair(msgspec.Struct, frozen=True, kw_only=True):
     """Which two."""
 
     call: tuple[str, ...] = ()
     """Job and step of each, with a space between."""
 
 
-class GenerationList(View, frozen=True, kw_only=True):
+class GenerationList(PageView, frozen=True, kw_only=True):
     """Requests, newest first, and sums of them."""
 
     template: ClassVar[str] = "generations.html"
-    query: Query
+    query: GenerationsQuery
     rows: tuple[Generation, ...]
     next: int
     """Continue before this place; 0: this is the last page."""
@@ -62,18 +62,18 @@ class GenerationList(View, frozen=True, kw_only=True):
     tokens: Chart | None
 
 
-class Talk(msgspec.Struct, frozen=True, kw_only=True):
+class GenerationTalk(msgspec.Struct, frozen=True, kw_only=True):
     """A question to a model and its answer."""
 
     job: str
     step: str
     recipe: str
     narrative: StepNarrative
-    said: tuple[Said, ...]
+    said: tuple[TalkMessage, ...]
     """The prompt; the newest messages if they are many."""
     before: int
     """Messages before these."""
-    answer: Said | None
+    answer: TalkMessage | None
     erased: bool
 
     @property
@@ -82,19 +82,19 @@ class Talk(msgspec.Struct, frozen=True, kw_only=True):
         return self.narrative.name.removeprefix("model.")
 
 
-class GenerationPage(View, frozen=True, kw_only=True):
+class GenerationPage(PageView, frozen=True, kw_only=True):
     """One question."""
 
     template: ClassVar[str] = "generation.html"
-    talk: Talk
+    talk: GenerationTalk
 
 
-class Pair(View, frozen=True, kw_only=True):
+class Pair(PageView, frozen=True, kw_only=True):
     """Two questions side by side."""
 
     template: ClassVar[str] = "generation_pair.html"
     selected: int
-    talks: tuple[Talk, ...]
+    talks: tuple[GenerationTalk, ...]
     """None, unless two are selected."""
     same: int
     """Messages at the beginning of both prompts that are the same."""
@@ -102,7 +102,7 @@ class Pair(View, frozen=True, kw_only=True):
 
 async def generations(asked: PageRequest) -> GenerationList:
     """A page of requests."""
-    query: Query = asked.query
+    query: GenerationsQuery = asked.query
     wanted = GenerationSearch(
         model=query.model,
         recipe=query.recipe,
@@ -131,7 +131,7 @@ async def generations(asked: PageRequest) -> GenerationList:
     )
 
 
-async def _days(asked: PageRequest, query: Query) -> list[dict[str, Spent]]:
+async def _days(asked: PageRequest, query: GenerationsQuery) -> list[dict[str, Spent]]:
     """Sums by model of each day, of the requests that the query names."""
     days: list[dict[str, Spent]] = []
     for sums in await asked.service.usage.by_day(int(query.days), asked.now):
@@ -160,7 +160,7 @@ async def pair(asked: PageRequest) -> Pair:
     return Pair(title="Two generations", selected=_PAIR, talks=(a, b), same=_same(a, b))
 
 
-def _same(a: Talk, b: Talk) -> int:
+def _same(a: GenerationTalk, b: GenerationTalk) -> int:
     """Count the messages at the beginning of both prompts that are the same; none where a beginning is left out."""
     if a.before or b.before:
         return 0
@@ -168,7 +168,7 @@ def _same(a: Talk, b: Talk) -> int:
     return next((number for number, (one, other) in enumerate(pairs) if one != other), min(len(a.said), len(b.said)))
 
 
-async def _talk(asked: PageRequest, reference: str, step: str) -> Talk:
+async def _talk(asked: PageRequest, reference: str, step: str) -> GenerationTalk:
     service = asked.service
     job = await service.jobs.find(reference)
     story = await service.streams.story(job)
@@ -184,7 +184,7 @@ async def _talk(asked: PageRequest, reference: str, step: str) -> Talk:
         bool(talk) and talk[-1].role == "assistant" and bool(narrative.llm_invocation) and narrative.state == "ok"
     )
     prompt = talk[:-1] if answered else talk
-    return Talk(
+    return GenerationTalk(
         job=job,
         step=step,
         recipe=story.name,
@@ -205,8 +205,8 @@ PAGES: Final = (
         key="n",
         under="Agents",
         about="requests to models: tokens, cost, latency, and what was said",
-        query=Query,
+        query=GenerationsQuery,
     ),
-    Page(path="/generations/compare", scope="read", handler=pair, query=Which),
+    Page(path="/generations/compare", scope="read", handler=pair, query=GenerationPair),
     Page(path="/generations/{job}/{step}", scope="read", handler=generation),
 )

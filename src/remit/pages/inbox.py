@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 import msgspec
 
 from remit.pages.actions import labels
-from remit.pages.page import Page, PageRequest, View
+from remit.pages.page import Page, PageRequest, PageView
 from remit.policy.groups import may_decide
 from remit.record.views import ConfirmationView
 from remit.service.confirmations import QuestionFilter, telling
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _ANSWERED: Final = 10
 
 
-class Filter(msgspec.Struct, frozen=True, kw_only=True):
+class InboxFilter(msgspec.Struct, frozen=True, kw_only=True):
     """Which questions: this is what stands in the address."""
 
     tool: str = ""
@@ -42,7 +42,7 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def kept(self) -> dict[str, object]:
         """The filter, for links and hidden fields."""
-        return {name: getattr(self, name) for name in Filter.__struct_fields__}
+        return {name: getattr(self, name) for name in InboxFilter.__struct_fields__}
 
     def of(self, questions: list[ConfirmationView]) -> list[ConfirmationView]:
         """Return those that fit. A label that is not KEY=VALUE raises UsageError."""
@@ -50,14 +50,14 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True):
         return wanted.of(questions)
 
 
-class Query(Filter, frozen=True, kw_only=True):
+class InboxQuery(InboxFilter, frozen=True, kw_only=True):
     """Which questions, and what was just done."""
 
     done: str = ""
     """The question that was just answered."""
 
 
-class Entry(msgspec.Struct, frozen=True, kw_only=True):
+class InboxEntry(msgspec.Struct, frozen=True, kw_only=True):
     """A question in a list."""
 
     question: ConfirmationView
@@ -66,26 +66,26 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     group: str
 
 
-class Group(msgspec.Struct, frozen=True, kw_only=True):
+class InboxGroup(msgspec.Struct, frozen=True, kw_only=True):
     """Questions about one tool, or of one recipe about none."""
 
     name: str
     """The tool; `?` and the recipe for questions about none."""
     recipe: str
     """The recipe, for questions about no tool."""
-    entries: tuple[Entry, ...]
+    entries: tuple[InboxEntry, ...]
 
 
-class Inbox(View, frozen=True, kw_only=True):
+class InboxPage(PageView, frozen=True, kw_only=True):
     """Open questions, and the newest that are over."""
 
     template: ClassVar[str] = "inbox.html"
-    filter: Filter
-    mine: tuple[Group, ...]
+    filter: InboxFilter
+    mine: tuple[InboxGroup, ...]
     """Those that the reader can answer."""
     waiting: int
     """The number that would be, without the filter."""
-    others: tuple[Entry, ...]
+    others: tuple[InboxEntry, ...]
     answered: tuple[ConfirmationView, ...]
     done: ConfirmationView | None
     tools: tuple[str, ...]
@@ -94,7 +94,7 @@ class Inbox(View, frozen=True, kw_only=True):
     principals: tuple[str, ...]
 
 
-async def inbox(asked: PageRequest) -> Inbox:
+async def inbox(asked: PageRequest) -> InboxPage:
     """The lists."""
     confirmations, query = asked.service.confirmations, asked.query
     pending = [question for question in await confirmations.pending() if sees_tool(asked.access, question.tool)]
@@ -102,7 +102,7 @@ async def inbox(asked: PageRequest) -> Inbox:
     shown = query.of(pending)
     mine = [question for question in shown if not hindrance(question, asked.access)]
     others = [question for question in shown if hindrance(question, asked.access)]
-    return Inbox(
+    return InboxPage(
         title="Inbox",
         filter=query,
         mine=grouped(mine),
@@ -121,17 +121,18 @@ def group_of(question: ConfirmationView) -> str:
     return question.tool or f"?{question.recipe}"
 
 
-def grouped(questions: list[ConfirmationView]) -> tuple[Group, ...]:
+def grouped(questions: list[ConfirmationView]) -> tuple[InboxGroup, ...]:
     """Questions by what they are about; a group stands where its first question does."""
     groups: dict[str, list[ConfirmationView]] = {}
     for question in questions:
         groups.setdefault(group_of(question), []).append(question)
     return tuple(
-        Group(
+        InboxGroup(
             name=name,
             recipe="" if members[0].tool else members[0].recipe,
             entries=tuple(
-                Entry(question=one, args=args, group=name) for one, args in zip(members, telling(members), strict=True)
+                InboxEntry(question=one, args=args, group=name)
+                for one, args in zip(members, telling(members), strict=True)
             ),
         )
         for name, members in groups.items()
@@ -173,7 +174,7 @@ PAGES: Final = (
         key="i",
         under="Inbox",
         about="questions that wait for an answer",
-        query=Query,
+        query=InboxQuery,
         live="heads",
     ),
 )

@@ -14,11 +14,22 @@ from remit.journal.kinds import JobCreated
 from remit.journal.lineage import origin_of
 from remit.pages.actions import wanted
 from remit.pages.inbox import answerable
-from remit.pages.page import INLINE, Change, Page, PageRequest, Shown, View, brief, changes_of, dollars, shown
-from remit.pages.steps import MARKS, Only, Row, Strip, chosen, drifted_in, groups, lines, strip_of
+from remit.pages.page import (
+    INLINE,
+    DiffLine,
+    Page,
+    PageRequest,
+    PageView,
+    ShownValue,
+    brief,
+    changes_of,
+    dollars,
+    shown,
+)
+from remit.pages.steps import MARKS, Only, StepListRow, Strip, chosen, drifted_in, groups, lines, strip_of
 from remit.pages.timeline import Picture, Zoom, picture_of, scale_of, span_of, window_of
 from remit.record.job_story import JobStory
-from remit.record.states import Standing, standing
+from remit.record.states import JobState, standing
 from remit.record.step import Drift, StepNarrative
 from remit.record.teller import words
 from remit.record.usage import priced
@@ -46,7 +57,7 @@ _RELATED: Final = 5
 """Jobs of a sort that are named beside one."""
 
 
-class Query(msgspec.Struct, frozen=True, kw_only=True):
+class JobPageQuery(msgspec.Struct, frozen=True, kw_only=True):
     """What is shown of a job."""
 
     step: str = ""
@@ -63,7 +74,7 @@ class Query(msgspec.Struct, frozen=True, kw_only=True):
     """The first row of a window."""
 
 
-class Mark(msgspec.Struct, frozen=True):
+class ScaleMark(msgspec.Struct, frozen=True):
     """A mark below the scale."""
 
     x: float
@@ -74,7 +85,7 @@ class Spoken(msgspec.Struct, frozen=True):
     """A message of a prompt, as far as it is text."""
 
     role: str
-    text: Shown
+    text: ShownValue
 
 
 class Deed(msgspec.Struct, frozen=True, kw_only=True):
@@ -113,13 +124,13 @@ class Detail(msgspec.Struct, frozen=True, kw_only=True):
     told: StepNarrative | None
     part_of: tuple[str, str]
     """Place and name of the child recipe that it is a step of; both empty: of the job itself."""
-    args: Shown | None
+    args: ShownValue | None
     messages: tuple[Spoken, ...]
     """The prompt of a model, message by message; the newest if they are many."""
-    value: Shown | None
-    answer: Shown | None
+    value: ShownValue | None
+    answer: ShownValue | None
     """The text of a model's answer."""
-    diff: tuple[Change, ...]
+    diff: tuple[DiffLine, ...]
     """The lines that it changed, as its result says."""
     curl: str
     """The same call over HTTP."""
@@ -129,7 +140,7 @@ class Detail(msgspec.Struct, frozen=True, kw_only=True):
     """The command that shows the step at a terminal."""
 
 
-class Job(View, frozen=True, kw_only=True):
+class JobDetailPage(PageView, frozen=True, kw_only=True):
     """A job, whole."""
 
     template: ClassVar[str] = "job.html"
@@ -155,8 +166,8 @@ class Job(View, frozen=True, kw_only=True):
     ticket: str
     """The ticket whose steps it runs; empty: none."""
     events: int
-    query: Query
-    standing: Standing
+    query: JobPageQuery
+    standing: JobState
     why: tuple[tuple[str, int | None], ...]
     """Sentences: what it waits for, or how it ended; each with the time at which the wait ends, if it has one."""
     questions: tuple[ConfirmationView, ...]
@@ -167,7 +178,7 @@ class Job(View, frozen=True, kw_only=True):
     models: str
     """Requests to models, their tokens and an estimate in dollars; empty: it made none."""
     until: int
-    rows: tuple[Row, ...]
+    rows: tuple[StepListRow, ...]
     steps: int
     found: int
     """Rows in all; a window shows some of them."""
@@ -175,16 +186,16 @@ class Job(View, frozen=True, kw_only=True):
     """Its steps on one scale; None: there are too few for a picture."""
     strip: Strip | None
     """All rows at a glance, if a page does not show all."""
-    marks: tuple[Mark, ...]
+    marks: tuple[ScaleMark, ...]
     detail: Detail | None
-    input: Shown
+    input: ShownValue
     """Without the nulls among its parts."""
     nulls: int
     """The number of those."""
-    result: Shown | None
+    result: ShownValue | None
 
 
-class Line(msgspec.Struct, frozen=True):
+class EventRow(msgspec.Struct, frozen=True):
     """An event."""
 
     seq: int
@@ -194,12 +205,12 @@ class Line(msgspec.Struct, frozen=True):
     data: str
 
 
-class Events(View, frozen=True, kw_only=True):
+class EventsPage(PageView, frozen=True, kw_only=True):
     """The record itself, page by page."""
 
     template: ClassVar[str] = "events.html"
     job: str
-    lines: tuple[Line, ...]
+    lines: tuple[EventRow, ...]
     next: int
     """Continue after this event; 0: this is the last page."""
 
@@ -210,9 +221,9 @@ class After(msgspec.Struct, frozen=True, kw_only=True):
     after: int = 0
 
 
-async def job(asked: PageRequest) -> Job:
+async def job(asked: PageRequest) -> JobDetailPage:
     """The job's page. Raises NotFoundError."""
-    query: Query = asked.query
+    query: JobPageQuery = asked.query
     name = await asked.service.jobs.find(asked.path["job"])
     questions = await asked.service.confirmations.pending(name)
     known = await asked.memory.story(name)
@@ -229,7 +240,7 @@ async def job(asked: PageRequest) -> Job:
     input_value = given_of(known.input)
     stands, created = standing(known.row, asked.now), story.history.created or JobCreated(kind="recipe", name="")
     retry_of, fork_of = origin_of(story.history.forked)
-    return Job(
+    return JobDetailPage(
         title=f"{known.row.title or known.row.name} {name[-6:]}",
         row=known.row,
         deeds=deeds_of(known, questions),
@@ -259,7 +270,7 @@ async def job(asked: PageRequest) -> Job:
         found=len(rows),
         picture=picture_of(story, known.plain, scale, until) if len(known.plain) > 1 else None,
         strip=strip_of(rows) if len(rows) > WHOLE else None,
-        marks=tuple(Mark(round(fold.x, 1), "") for fold in scale.folds),
+        marks=tuple(ScaleMark(round(fold.x, 1), "") for fold in scale.folds),
         detail=await _detail(asked, known, query.step) if query.step else None,
         input=shown(input_value),
         nulls=len(known.input) - len(input_value) if isinstance(input_value, dict) else 0,
@@ -292,17 +303,17 @@ async def moved(asked: PageRequest) -> object:
     return row, await answerable(asked.service, asked.access)
 
 
-async def events(asked: PageRequest) -> Events:
+async def events(asked: PageRequest) -> EventsPage:
     """A page of the record. Raises NotFoundError."""
     name = await asked.service.jobs.find(asked.path["job"])
     stream = asked.service.streams.name(name)
     read_events = await asked.service.streams.events(stream, asked.query.after)
     shown_now = read_events[:_EVENTS]
-    return Events(
+    return EventsPage(
         title=f"Events of {name}",
         job=name,
         lines=tuple(
-            Line(event.seq, event.at, event.kind, words(event), event.data.decode("utf-8", "replace"))
+            EventRow(event.seq, event.at, event.kind, words(event), event.data.decode("utf-8", "replace"))
             for event in shown_now
         ),
         next=shown_now[-1].seq if len(read_events) > _EVENTS else 0,
@@ -339,7 +350,7 @@ def _is_answer(view: StepView) -> bool:
     return narrative is not None and narrative.llm_invocation is not None and bool((view.value or {}).get("content"))
 
 
-def _diff(view: StepView) -> tuple[Change, ...]:
+def _diff(view: StepView) -> tuple[DiffLine, ...]:
     narrative = view.narrative
     return (
         changes_of(f"\n{narrative.state_diff.diff}")
@@ -401,7 +412,7 @@ def _part_of(known: JobStory, step: str) -> tuple[str, str]:
     return (above, children[above].name) if above else ("", "")
 
 
-def _asking(row: Row, questions: list[ConfirmationView]) -> Row:
+def _asking(row: StepListRow, questions: list[ConfirmationView]) -> StepListRow:
     """The row of a call that is asked about tells what it would be given: nothing of it is recorded in the job yet."""
     args = wanted(questions, row.step)
     return row if row.note or args is None else msgspec.structs.replace(row, note=brief(args))
@@ -427,7 +438,7 @@ def _python(view: StepView) -> str:
     return call if len(call) <= INLINE else ""
 
 
-def _why(view: JobStory, stands: Standing) -> tuple[tuple[str, int | None], ...]:
+def _why(view: JobStory, stands: JobState) -> tuple[tuple[str, int | None], ...]:
     if view.error is not None:
         where = f"Step {view.error.step}: " if view.error.step else ""
         return ((f"{where}{view.error.message}", None),)
@@ -455,6 +466,6 @@ def _waits(wait: OpenWait) -> str:
 
 
 PAGES: Final = (
-    Page(path="/jobs/{job}", scope="read", handler=job, query=Query, live="events", mark=moved),
+    Page(path="/jobs/{job}", scope="read", handler=job, query=JobPageQuery, live="events", mark=moved),
     Page(path="/jobs/{job}/events", scope="read", handler=events, query=After),
 )

@@ -13,10 +13,10 @@ from remit.journal.labels import Conditions
 from remit.pages.actions import label_conditions
 from remit.pages.filter_line import STATES, Filter, completions, fields_of, micros_of
 from remit.pages.filter_line import line_of as line_of_filter
-from remit.pages.page import File, Page, PageRequest, See, View, brief, link
+from remit.pages.page import Page, PageFile, PageRequest, PageView, See, brief, link
 from remit.record.job_table import job_table
-from remit.record.search import Found, JobSearch
-from remit.record.states import Standing, standing
+from remit.record.search import FoundPage, JobSearch
+from remit.record.states import JobState, standing
 from remit.record.views import JobRow
 from remit.service.saved_views import SavedView
 
@@ -31,7 +31,7 @@ _NAME: Final = "remit.name"
 """The label that a job's recipe or plan is filed under."""
 
 
-class Line(msgspec.Struct, frozen=True, kw_only=True):
+class JobListRow(msgspec.Struct, frozen=True, kw_only=True):
     """A job in a list."""
 
     job: str
@@ -39,7 +39,7 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
     title: str
     """The input, or what someone called it."""
     labels: dict[str, str]
-    standing: Standing
+    standing: JobState
     created_at: int
     took: int
     """Microseconds from its start to its end, or to now."""
@@ -48,7 +48,7 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
     """The texts of added columns."""
 
 
-class Query(Filter, frozen=True, kw_only=True):
+class JobsQuery(Filter, frozen=True, kw_only=True):
     """A page of the list: this is what stands in the address."""
 
     q: str = ""
@@ -92,7 +92,7 @@ class Remove(msgspec.Struct, frozen=True, kw_only=True):
     view: str
 
 
-class Choice(msgspec.Struct, frozen=True):
+class StateChoice(msgspec.Struct, frozen=True):
     """A state that can be chosen."""
 
     state: str
@@ -100,13 +100,13 @@ class Choice(msgspec.Struct, frozen=True):
     chosen: bool
 
 
-class Typed(msgspec.Struct, frozen=True, kw_only=True):
+class TypedLine(msgspec.Struct, frozen=True, kw_only=True):
     """A line as far as it is typed."""
 
     q: str = ""
 
 
-class Hints(View, frozen=True, kw_only=True):
+class Hints(PageView, frozen=True, kw_only=True):
     """How many jobs a line finds, and lines that go on where it ends."""
 
     template: ClassVar[str] = "hints.html"
@@ -114,16 +114,16 @@ class Hints(View, frozen=True, kw_only=True):
     completions: tuple[str, ...]
 
 
-class Jobs(View, frozen=True, kw_only=True):
+class JobsPage(PageView, frozen=True, kw_only=True):
     """A page of jobs, newest first."""
 
     template: ClassVar[str] = "jobs.html"
-    filter: Query
-    choices: tuple[Choice, ...]
+    filter: JobsQuery
+    choices: tuple[StateChoice, ...]
     completions: tuple[str, ...]
     """Lines that go on where the filter's ends."""
     columns: tuple[str, ...]
-    lines: tuple[Line, ...]
+    lines: tuple[JobListRow, ...]
     views: tuple[SavedView, ...]
     """The reader's own."""
     view: SavedView | None
@@ -136,9 +136,9 @@ class Jobs(View, frozen=True, kw_only=True):
     """Continue after this job; empty: this is the last page."""
 
 
-async def jobs(asked: PageRequest) -> Jobs:
+async def jobs(asked: PageRequest) -> JobsPage:
     """One page. An unknown state, an odd age, or a label that is not KEY=VALUE raises UsageError."""
-    query: Query = asked.query.parsed()
+    query: JobsQuery = asked.query.parsed()
     listing = await matching(asked, query, int(query.size or _PAGE))
     filters = {name: value for name, value in msgspec.structs.asdict(query).items() if name != "before"}
     address = link("", **filters).removeprefix("?")
@@ -146,10 +146,10 @@ async def jobs(asked: PageRequest) -> Jobs:
     counts = await asked.service.jobs.counts()
     recipes = asked.service.recipes.names()
     lines = tuple(line_of(row, asked.now) for row in listing.rows)
-    return Jobs(
+    return JobsPage(
         title="Jobs",
         filter=query,
-        choices=tuple(Choice(state, counts.get(state, 0), state in query.state) for state in STATES),
+        choices=tuple(StateChoice(state, counts.get(state, 0), state in query.state) for state in STATES),
         completions=_completed(query.line, recipes, lines),
         columns=query.col[:_COLUMNS],
         lines=tuple([await _with_cells(asked, one, query.col[:_COLUMNS]) for one in lines]) if query.col else lines,
@@ -165,10 +165,10 @@ async def hints(asked: PageRequest) -> Hints:
     """Count the jobs of a line that is being typed, and complete it."""
     line: str = asked.query.q
     try:
-        query = Query(q=line).parsed()
+        query = JobsQuery(q=line).parsed()
     except UsageError as error:
         return Hints(title="", words=error.message, completions=())
-    rows = (await matching(asked, Query(), _PAGE)).rows
+    rows = (await matching(asked, JobsQuery(), _PAGE)).rows
     found = _completed(line, asked.service.recipes.names(), [line_of(row, asked.now) for row in rows])
     if query.text or query.principal:
         return Hints(title="", words="", completions=found)
@@ -177,12 +177,12 @@ async def hints(asked: PageRequest) -> Hints:
     return Hints(title="", words=words, completions=found)
 
 
-def _completed(text: str, recipes: list[str], lines: Iterable[Line]) -> tuple[str, ...]:
+def _completed(text: str, recipes: list[str], lines: Iterable[JobListRow]) -> tuple[str, ...]:
     labels = {key for line in lines for key in line.labels}
     return completions(f"{text} " if text and not text.endswith(":") else text, recipes, labels, ())
 
 
-async def _with_cells(asked: PageRequest, line: Line, columns: tuple[str, ...]) -> Line:
+async def _with_cells(asked: PageRequest, line: JobListRow, columns: tuple[str, ...]) -> JobListRow:
     """The line with the added columns: of its input and result, which are read where they are asked for."""
     sources: dict[str, Any] = {}
     for source, reading in (("input", asked.service.jobs.input), ("result", asked.service.jobs.result)):
@@ -202,7 +202,7 @@ def _leaf(value: Any, names: list[str]) -> str:
     return "" if value is None else value if isinstance(value, str) else brief(value)
 
 
-async def matching(asked: PageRequest, query: Query, limit: int, states: tuple[str, ...] = ()) -> Found:
+async def matching(asked: PageRequest, query: JobsQuery, limit: int, states: tuple[str, ...] = ()) -> FoundPage:
     """The newest jobs of a filter, at most so many; in `states` instead of its own, where those are given."""
     query = query.parsed()
     since = asked.now - micros_of(query.within) if query.within else 0
@@ -228,13 +228,13 @@ async def matching(asked: PageRequest, query: Query, limit: int, states: tuple[s
         before=query.before or None,
         since=since,
     )
-    return Found(rows=rows[:limit], next=rows[limit - 1].job if len(rows) > limit else None)
+    return FoundPage(rows=rows[:limit], next=rows[limit - 1].job if len(rows) > limit else None)
 
 
-async def table(asked: PageRequest) -> File:
+async def table(asked: PageRequest) -> PageFile:
     """The newest jobs of a filter as CSV."""
     found = await matching(asked, asked.query, _TABLE)
-    return File("jobs.csv", job_table(found.rows).encode())
+    return PageFile("jobs.csv", job_table(found.rows).encode())
 
 
 async def save(asked: PageRequest) -> See:
@@ -250,10 +250,10 @@ async def remove(asked: PageRequest) -> See:
     return See("/jobs")
 
 
-def line_of(row: JobRow, now: int) -> Line:
+def line_of(row: JobRow, now: int) -> JobListRow:
     """A job's row as a line."""
     ended = row.state in {"completed", "failed", "cancelled"}
-    return Line(
+    return JobListRow(
         job=row.job,
         name=row.name,
         title=row.title.removeprefix(f"{row.name} "),
@@ -265,7 +265,7 @@ def line_of(row: JobRow, now: int) -> Line:
     )
 
 
-def _conditions(query: Query) -> Conditions:
+def _conditions(query: JobsQuery) -> Conditions:
     conditions = label_conditions(query.label)
     return conditions._replace(labels={_NAME: query.recipe} | conditions.labels) if query.recipe else conditions
 
@@ -279,11 +279,11 @@ PAGES: Final = (
         key="j",
         under="Jobs",
         about="every job, found by state, recipe, label, person or text",
-        query=Query,
+        query=JobsQuery,
         live="heads",
     ),
-    Page(path="/hints/{list}", scope="read", handler=hints, query=Typed),
-    Page(path="/jobs.csv", scope="read", handler=table, query=Query),
+    Page(path="/hints/{list}", scope="read", handler=hints, query=TypedLine),
+    Page(path="/jobs.csv", scope="read", handler=table, query=JobsQuery),
     Page(path="/views/save", scope="read", handler=save, form=Save),
     Page(path="/views/remove", scope="read", handler=remove, form=Remove),
 )

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
-from remit.api.route import Sent
+from remit.api.route import SentEvent
 from remit.redact import line
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def changes(old: Made | None, new: Made) -> dict[str, str | Rows]:
     return regions
 
 
-class Channel:
+class PageChannel:
     """One page as one sort of reader sees it."""
 
     def __init__(self, make: Make, news: AbstractContextManager[Changed], clock: Clock) -> None:
@@ -131,14 +131,14 @@ class Channel:
             self._tell()
         return min(_LONGEST_S, max(SPACING_S, took * _REST))
 
-    async def follow(self, last: str) -> AsyncIterator[Sent]:
+    async def follow(self, last: str) -> AsyncIterator[SentEvent]:
         """The regions as JSON, unless they are those of `last`; then each time what changed."""
         before: Made | None = None
         while True:
             news, made = self._news, self._made
             if made is not None and made is not before:
                 if before is not None or made.state != last:
-                    yield Sent(made.state, _EVENT, self._changes(before, made))
+                    yield SentEvent(made.state, _EVENT, self._changes(before, made))
                 before = made
             if self._over:
                 return
@@ -156,21 +156,21 @@ class Channel:
         self._news = asyncio.Event()
 
 
-class Channels:
+class PageChannels:
     """Every channel that someone follows."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._open: dict[Hashable, tuple[Channel, asyncio.Task[None]]] = {}
+        self._open: dict[Hashable, tuple[PageChannel, asyncio.Task[None]]] = {}
 
     @asynccontextmanager
     async def followed(
         self, key: Hashable, make: Make, news: AbstractContextManager[Changed]
-    ) -> AsyncIterator[Channel]:
+    ) -> AsyncIterator[PageChannel]:
         """The channel of a page, for as long as someone follows it; `make` raises what the page raises."""
         found = self._open.get(key)
         if found is None or found[1].done():
-            channel = Channel(make, news, self._clock)
+            channel = PageChannel(make, news, self._clock)
             found = self._open[key] = channel, asyncio.create_task(channel.run(), name="remit:live")
         channel, task = found
         channel.followers += 1

@@ -6,7 +6,7 @@ from typing import ClassVar, Final
 
 import msgspec
 
-from remit.pages.page import View
+from remit.pages.page import PageView
 
 PATH: Final = "/login"
 LOGOUT: Final = "/logout"
@@ -14,7 +14,7 @@ PROVIDER: Final = "/login/provider"
 """Begins a login at a provider; what answers there is a part's."""
 
 
-class Login(View, frozen=True, kw_only=True):
+class LoginPage(PageView, frozen=True, kw_only=True):
     """Asks for a token."""
 
     template: ClassVar[str] = "login.html"
@@ -30,14 +30,14 @@ class Login(View, frozen=True, kw_only=True):
     """Whether people can log in with a token."""
 
 
-class Again(View, frozen=True, kw_only=True):
+class Again(PageView, frozen=True, kw_only=True):
     """Loads the page that was asked for once more."""
 
     template: ClassVar[str] = "again.html"
     here: str
 
 
-class Given(msgspec.Struct, frozen=True, kw_only=True):
+class LoginForm(msgspec.Struct, frozen=True, kw_only=True):
     """The form to log in."""
 
     token: str

@@ -11,7 +11,7 @@ from remit.pages.chart import BOUNDS, HOUR, first_hour
 from remit.record.job_story import JobStory
 
 if TYPE_CHECKING:
-    from remit.journal.event import Tally
+    from remit.journal.event import StreamTally
     from remit.service.jobs import Jobs
 
 KEPT: Final = 16
@@ -81,11 +81,11 @@ class Day:
 
     def __init__(self, jobs: Jobs) -> None:
         self._jobs = jobs
-        self._found: tuple[int, list[Tally]] = 0, []
+        self._found: tuple[int, list[StreamTally]] = 0, []
         self._at = -OLD
         self._making: asyncio.Task[None] | None = None
 
-    async def tallies(self, now: int) -> tuple[int, list[Tally]]:
+    async def tallies(self, now: int) -> tuple[int, list[StreamTally]]:
         """Return when the first hour began, and the counts."""
         age = now - self._at
         if not 0 <= age < OLD:

@@ -7,8 +7,8 @@ from typing import ClassVar, Final
 import msgspec
 
 from remit.pages.chart import Chart, by_hour, by_length
-from remit.pages.jobs import Line, line_of
-from remit.pages.page import Page, PageRequest, View
+from remit.pages.jobs import JobListRow, line_of
+from remit.pages.page import Page, PageRequest, PageView
 from remit.record.views import ConfirmationView
 
 _SHOWN: Final = 10
@@ -25,21 +25,21 @@ class Count(msgspec.Struct, frozen=True):
     number: int
 
 
-class Overview(View, frozen=True, kw_only=True):
+class Overview(PageView, frozen=True, kw_only=True):
     """What needs someone first, then the newest jobs."""
 
     template: ClassVar[str] = "overview.html"
     questions: tuple[ConfirmationView, ...]
     asked: int
     """The number of questions in all."""
-    asking: tuple[Line, ...]
+    asking: tuple[JobListRow, ...]
     """Jobs that need someone for another reason than a question."""
-    trouble: tuple[Line, ...]
+    trouble: tuple[JobListRow, ...]
     troubled: int
     looked_at: int
     """The number of newest open jobs that were looked at for trouble, if there are more; 0: all of them."""
     counts: tuple[Count, ...]
-    newest: tuple[Line, ...]
+    newest: tuple[JobListRow, ...]
     hours: Chart
     """The number of jobs that began in each hour of the last day."""
     lengths: Chart

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from remit.service.service import Service
 
 
-class View(msgspec.Struct, frozen=True, kw_only=True):
+class PageView(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that a template shows, as plain values; it finds them as `view`."""
 
     template: ClassVar[str]
@@ -49,7 +49,7 @@ class See(NamedTuple):
     """Value of the header by which the browser keeps something; empty: nothing."""
 
 
-class File(NamedTuple):
+class PageFile(NamedTuple):
     """Bytes to keep, never to show: what a tool returned may be anything."""
 
     name: str
@@ -88,7 +88,7 @@ class Nothing(msgspec.Struct, frozen=True):
     """A query or a form without fields."""
 
 
-Handler = Callable[[PageRequest], Awaitable[View | See | File]]
+Handler = Callable[[PageRequest], Awaitable[PageView | See | PageFile]]
 
 
 DOORS: Final = ("Inbox", "Jobs", "Agents", "Work")
@@ -291,7 +291,7 @@ _DEEP: Final = 4
 """Objects inside each other that become names with dots between them."""
 
 
-class Shown(msgspec.Struct, frozen=True, kw_only=True):
+class ShownValue(msgspec.Struct, frozen=True, kw_only=True):
     """What a page shows of a value."""
 
     text: str
@@ -303,12 +303,12 @@ class Shown(msgspec.Struct, frozen=True, kw_only=True):
     """The same as names and texts, for an object that is whole and has few of them; empty for any other."""
 
 
-def shown(value: Any, most: int = INLINE) -> Shown:
+def shown(value: Any, most: int = INLINE) -> ShownValue:
     """A value as text; a text stands for itself."""
     text = value if isinstance(value, str) else written(value)
     whole = len(text) <= most
     fields = tuple(_fields(value)) if whole and isinstance(value, dict) else ()
-    return Shown(
+    return ShownValue(
         text=text[:most],
         whole=whole,
         size=len(text),
@@ -331,7 +331,7 @@ def _fields(value: Any, name: str = "", depth: int = 0) -> Iterator[tuple[str, s
         yield name, value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
 
 
-class Change(msgspec.Struct, frozen=True):
+class DiffLine(msgspec.Struct, frozen=True):
     """A line of a difference."""
 
     mark: Literal["+", "-", " ", "@"]
@@ -342,10 +342,11 @@ class Change(msgspec.Struct, frozen=True):
 _MARKS: Final[dict[str, Literal["+", "-", " "]]] = {"+": "+", "-": "-", " ": " "}
 
 
-def changes_of(diff: str) -> tuple[Change, ...]:
+def changes_of(diff: str) -> tuple[DiffLine, ...]:
     """A unified difference; the two lines that name the files are left out, as the call itself names the file."""
     _, separator, rest = diff.partition("\n@@")
     lines = f"@@{rest}".removesuffix("\n").split("\n") if separator else []
     return tuple(
-        Change("@", line) if line.startswith("@@") else Change(_MARKS.get(line[:1], "@"), line[1:]) for line in lines
+        DiffLine("@", line) if line.startswith("@@") else DiffLine(_MARKS.get(line[:1], "@"), line[1:])
+        for line in lines
     )

@@ -13,15 +13,15 @@ import msgspec
 from remit.api.part import HttpSessions, problem_of
 from remit.api.route import MAX_BODY, bytes_of, pairs_of, query_of
 from remit.codes import Code
-from remit.http.access import Places, Strangers
-from remit.http.problem import Problem
+from remit.http.access import RequestPlaces, Strangers
+from remit.http.problem import HttpProblem
 from remit.http.reader import Read
-from remit.http.router import REQUEST, Request
+from remit.http.router import REQUEST, RouterRequest
 from remit.pages import login, renderer
-from remit.pages.entry import Entry, Visitor
-from remit.pages.feed import PATH, STATUS, Live
+from remit.pages.entry import ConsoleEntry, Visitor
+from remit.pages.feed import PATH, STATUS, LiveFeed
 from remit.pages.memory import Memory
-from remit.pages.page import SAFE, File, Page, PageRequest, See, View, link, look_of, zone_of
+from remit.pages.page import SAFE, Page, PageFile, PageRequest, PageView, See, link, look_of, zone_of
 from remit.pages.renderer import entries_of, render, shell_for
 from remit.pages.routes import find
 from remit.service.reach import check_reach
@@ -46,7 +46,7 @@ _FORM_BYTES: Final = 16 * 1024
 """Bytes of a form of a client that has not logged in."""
 
 
-class Reply(NamedTuple):
+class PageReply(NamedTuple):
     """An answer, ready to be sent."""
 
     status: int
@@ -54,15 +54,15 @@ class Reply(NamedTuple):
     headers: dict[str, str]
 
 
-class Pages:
+class ConsolePages:
     """The pages, as a part of the server."""
 
     def __init__(
         self,
         service: Service,
         pages: Sequence[Page],
-        entry: Entry,
-        places: Places,
+        entry: ConsoleEntry,
+        places: RequestPlaces,
         clock: Clock,
         readers: Sequence[Reader] = (),
     ) -> None:
@@ -76,7 +76,7 @@ class Pages:
         self._strangers = Strangers(STRANGERS)
         self._clock = clock
         self._memory = Memory(service.jobs)
-        self._live = Live(service, pages, entry, clock, self._sessions, self._memory)
+        self._live = LiveFeed(service, pages, entry, clock, self._sessions, self._memory)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -87,11 +87,11 @@ class Pages:
         self._live.close()
 
     async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:
-        request: Request = scope[REQUEST]
+        request: RouterRequest = scope[REQUEST]
         asset = renderer.served(scope["path"])
         if asset is not None and scope["method"] in {"GET", "HEAD"}:
             kept = {"content-type": asset.kind, "cache-control": _FOR_EVER}
-            await _say(Reply(200, asset.data, kept), send)
+            await _say(PageReply(200, asset.data, kept), send)
             return
         visitor, headers = await self._entry.visitor(request.headers), dict[str, str]()
         if scope["path"] in {PATH, STATUS} and scope["method"] == "GET":
@@ -108,7 +108,7 @@ class Pages:
             reply = await self._answer(scope, request, visitor, receive)
         await _say(reply._replace(headers={**headers, **reply.headers}), send)
 
-    async def _answer(self, scope: Any, request: Request, visitor: Visitor, receive: Receive) -> Reply:
+    async def _answer(self, scope: Any, request: RouterRequest, visitor: Visitor, receive: Receive) -> PageReply:
         here = _here(scope)
         try:
             if scope["path"] == login.PATH and scope["method"] == "POST":
@@ -121,9 +121,11 @@ class Pages:
             return await self._known(scope, request, visitor, receive, here)
         except Exception as error:  # noqa: BLE001 - whatever it is, the reader gets a page
             problem = problem_of(error)
-            return await self._page(Failure.of(problem, here), request, visitor, here)
+            return await self._page(FailurePage.of(problem, here), request, visitor, here)
 
-    async def _known(self, scope: Any, request: Request, visitor: Visitor, receive: Receive, here: str) -> Reply:
+    async def _known(
+        self, scope: Any, request: RouterRequest, visitor: Visitor, receive: Receive, here: str
+    ) -> PageReply:
         page, path = find(self._pages, scope["method"], scope["raw_path"].decode("latin-1"))
         request.access.require(page.scope)
         await check_reach(self._service, request.access, path)
@@ -143,35 +145,35 @@ class Pages:
         for reader in self._readers if page.form is None else ():
             await reader(Read("page", page.path, path, asked.principal))
         match answer:
-            case View():
+            case PageView():
                 if "{" in page.path and answer.title:
                     self._memory.note(asked.principal, answer.title, here)
                 return await self._page(answer, request, visitor, here, listens=bool(page.live))
             case See():
                 return _see(answer.path, {"set-cookie": answer.cookie} if answer.cookie else {})
-            case File():
+            case PageFile():
                 return _file(answer)
 
-    async def _stranger(self, request: Request, visitor: Visitor, here: str) -> Reply:
+    async def _stranger(self, request: RouterRequest, visitor: Visitor, here: str) -> PageReply:
         """A form to log in, at the address that was asked for; nothing says which addresses there are."""
         headers = request.headers
         if headers.get("sec-fetch-site") == "cross-site" and headers.get("sec-fetch-mode") == "navigate":
             # A link from elsewhere brings no cookie. The page that loads itself again is ours, and then it does.
             return await self._page(login.Again(title="Remit", here=here), request, visitor, here)
         if "hx-request" in headers:
-            return Reply(_LOGIN, b"", {"hx-refresh": "true", "cache-control": "no-store"})
+            return PageReply(_LOGIN, b"", {"hx-refresh": "true", "cache-control": "no-store"})
         return await self._page(self._login(here), request, visitor, here)
 
-    async def _log_in(self, request: Request, visitor: Visitor, receive: Receive) -> Reply:
-        login_form: login.Given = await self._form(login.Given, request, visitor, receive)
+    async def _log_in(self, request: RouterRequest, visitor: Visitor, receive: Receive) -> PageReply:
+        login_form: login.LoginForm = await self._form(login.LoginForm, request, visitor, receive)
         try:
             cookie = await self._entry.log_in(request.headers, login_form.token.strip())
-        except Problem as problem:
+        except HttpProblem as problem:
             return await self._page(self._login(login.local(login_form.to), problem.detail), request, visitor, "/")
         return _see(login.local(login_form.to), {"set-cookie": cookie})
 
-    def _login(self, to: str, wrong: str = "") -> login.Login:
-        return login.Login(
+    def _login(self, to: str, wrong: str = "") -> login.LoginPage:
+        return login.LoginPage(
             title="Log in",
             to=to,
             wrong=wrong,
@@ -181,18 +183,22 @@ class Pages:
             tokens=self._entry.takes_tokens,
         )
 
-    async def _form(self, kind: type[msgspec.Struct], request: Request, visitor: Visitor, receive: Receive) -> Any:
+    async def _form(
+        self, kind: type[msgspec.Struct], request: RouterRequest, visitor: Visitor, receive: Receive
+    ) -> Any:
         """A form's fields, once it is clear that a page of ours sent it. Raises Problem."""
         headers = request.headers
         if headers.get("content-type", "").partition(";")[0].strip().lower() != _FORM:
-            raise Problem(Code.MEDIA_TYPE_UNSUPPORTED, f"Send {_FORM}.")
+            raise HttpProblem(Code.MEDIA_TYPE_UNSUPPORTED, f"Send {_FORM}.")
         fields = await bytes_of(headers, receive, most=MAX_BODY if visitor.known else _FORM_BYTES)
         mark, _, rest = fields.partition(b"&")
         token = mark.removeprefix(b"csrf=").decode("ascii", "replace") if mark.startswith(b"csrf=") else ""
         self._entry.check(visitor, headers, token)
         return pairs_of(rest, kind, "The form", _FIELDS)
 
-    async def _page(self, view: View, request: Request, visitor: Visitor, here: str, *, listens: bool = False) -> Reply:
+    async def _page(
+        self, view: PageView, request: RouterRequest, visitor: Visitor, here: str, *, listens: bool = False
+    ) -> PageReply:
         now, zone = self._clock.now(), zone_of(request.headers)
         shell = await shell_for(
             self._entries,
@@ -204,11 +210,11 @@ class Pages:
             zone,
             here,
             look=look_of(request.headers),
-            counted=not isinstance(view, Failure),
+            counted=not isinstance(view, FailurePage),
             listens=listens,
             again=view.status == HTTPStatus.OK and "origin" not in request.headers,
         )
-        return Reply(view.status, render(view, shell), {"content-type": _HTML, "cache-control": "no-store"})
+        return PageReply(view.status, render(view, shell), {"content-type": _HTML, "cache-control": "no-store"})
 
 
 def _here(scope: Any) -> str:
@@ -217,11 +223,11 @@ def _here(scope: Any) -> str:
     return f"{path}?{query}" if query else path
 
 
-def _see(path: str, headers: Mapping[str, str]) -> Reply:
-    return Reply(303, b"", {"location": path, "cache-control": "no-store", **headers})
+def _see(path: str, headers: Mapping[str, str]) -> PageReply:
+    return PageReply(303, b"", {"location": path, "cache-control": "no-store", **headers})
 
 
-def _file(file: File) -> Reply:
+def _file(file: PageFile) -> PageReply:
     """Bytes that a browser saves and never shows, under a name that cannot leave its header."""
     name = _UNFIT.sub("-", file.name)[:80] or "file"
     headers = {
@@ -230,10 +236,10 @@ def _file(file: File) -> Reply:
         "content-security-policy": "sandbox; default-src 'none'",
         "cache-control": "no-store",
     }
-    return Reply(200, file.data, headers)
+    return PageReply(200, file.data, headers)
 
 
-async def _say(reply: Reply, send: Send) -> None:
+async def _say(reply: PageReply, send: Send) -> None:
     headers = {**SAFE, **reply.headers, "content-length": str(len(reply.body))}
     encoded = [(name.encode(), text.encode("latin-1", "replace")) for name, text in headers.items()]
     await send({"type": "http.response.start", "status": reply.status, "headers": encoded})
@@ -256,7 +262,7 @@ _ADVICE: Final = {
 _OURS: Final = 500
 
 
-class Failure(View, frozen=True, kw_only=True):
+class FailurePage(PageView, frozen=True, kw_only=True):
     """What went wrong, and what to do."""
 
     template: ClassVar[str] = "failure.html"
@@ -268,7 +274,7 @@ class Failure(View, frozen=True, kw_only=True):
     """Whether loading the page again may help."""
 
     @classmethod
-    def of(cls, problem: Problem, here: str) -> Failure:
+    def of(cls, problem: HttpProblem, here: str) -> FailurePage:
         """The page of a refusal."""
         ours = problem.status >= _OURS
         return cls(

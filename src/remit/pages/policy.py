@@ -10,12 +10,12 @@ from remit.clock import DAY, duration
 from remit.codes import Code
 from remit.errors import UsageError
 from remit.pages.actions import json_object
-from remit.pages.page import Page, PageRequest, See, View, link
+from remit.pages.page import Page, PageRequest, PageView, See, link
 from remit.pages.tools import PATIENCE_S, seen
 from remit.policy.approval import Remembered
 from remit.policy.decision import CallerKind, Effect
 from remit.policy.explain import Explanation, written
-from remit.policy.lint import Finding
+from remit.policy.lint import LintFinding
 from remit.policy.rule import Rule
 from remit.record.decisions import STREAMS, Hits, Ruling
 from remit.service.policy import PotView
@@ -41,10 +41,10 @@ class RuleLine(msgspec.Struct, frozen=True, kw_only=True):
     """Of an ask rule: who, how many, how long."""
     reason: str
     hits: Hits | None
-    findings: tuple[Finding, ...]
+    findings: tuple[LintFinding, ...]
 
 
-class Form(msgspec.Struct, frozen=True, kw_only=True):
+class ExplainForm(msgspec.Struct, frozen=True, kw_only=True):
     """A call that is only looked at."""
 
     tool: str = ""
@@ -55,13 +55,13 @@ class Form(msgspec.Struct, frozen=True, kw_only=True):
     recipe: str = ""
 
 
-class Revoke(msgspec.Struct, frozen=True, kw_only=True):
+class RevokeForm(msgspec.Struct, frozen=True, kw_only=True):
     """Why a remembered approval ends."""
 
     reason: str = ""
 
 
-class Policy(View, frozen=True, kw_only=True):
+class PolicyPage(PageView, frozen=True, kw_only=True):
     """What holds."""
 
     template: ClassVar[str] = "policy.html"
@@ -73,13 +73,13 @@ class Policy(View, frozen=True, kw_only=True):
     remembered: tuple[Remembered, ...]
     tools: tuple[str, ...]
     """Names to choose from."""
-    form: Form
+    form: ExplainForm
     explanation: Explanation | None = None
     wrong: str = ""
     """Why the form could not be understood."""
 
 
-class Query(msgspec.Struct, frozen=True, kw_only=True):
+class RulingsQuery(msgspec.Struct, frozen=True, kw_only=True):
     """Which decisions of a rule."""
 
     rule: str = ""
@@ -96,11 +96,11 @@ class RulingLine(msgspec.Struct, frozen=True, kw_only=True):
     """The job or session that makes it."""
 
 
-class Rulings(View, frozen=True, kw_only=True):
+class Rulings(PageView, frozen=True, kw_only=True):
     """The calls that a rule decided about."""
 
     template: ClassVar[str] = "rulings.html"
-    query: Query
+    query: RulingsQuery
     lines: tuple[RulingLine, ...]
     found: int
     streams: int = STREAMS
@@ -108,7 +108,7 @@ class Rulings(View, frozen=True, kw_only=True):
 
 async def rulings(asked: PageRequest) -> Rulings:
     """The calls that a rule let run, asked about or denied, newest first."""
-    query: Query = asked.query
+    query: RulingsQuery = asked.query
     rulings_read = await asked.service.policy.rulings(asked.now - DAY, query.rule)
     rulings_read = [ruling for ruling in rulings_read if query.verdict in {"", ruling.verdict}]
     return Rulings(
@@ -129,14 +129,14 @@ def _ruling_line(ruling: Ruling) -> RulingLine:
     )
 
 
-async def policy(asked: PageRequest) -> Policy:
+async def policy(asked: PageRequest) -> PolicyPage:
     """The rules as they are."""
-    return await _page(asked, Form(principal=asked.principal))
+    return await _page(asked, ExplainForm(principal=asked.principal))
 
 
-async def explain(asked: PageRequest) -> Policy:
+async def explain(asked: PageRequest) -> PolicyPage:
     """The same, with what the rules make of a call."""
-    form: Form = asked.form
+    form: ExplainForm = asked.form
     try:
         if not form.tool.strip():
             raise UsageError("Name a tool.", code=Code.INVALID_INPUT)
@@ -155,7 +155,9 @@ async def revoke(asked: PageRequest) -> See:
     return See("/policy#remembered")
 
 
-async def _page(asked: PageRequest, form: Form, explanation: Explanation | None = None, *, wrong: str = "") -> Policy:
+async def _page(
+    asked: PageRequest, form: ExplainForm, explanation: Explanation | None = None, *, wrong: str = ""
+) -> PolicyPage:
     service = asked.service
     hits = await service.policy.hits(asked.now - DAY)
     findings = await service.policy.findings(PATIENCE_S)
@@ -163,7 +165,7 @@ async def _page(asked: PageRequest, form: Form, explanation: Explanation | None 
         _line(rule, hits.pop(rule.id, None), [one for one in findings if one.rule_id == rule.id])
         for rule in service.policy.rules
     )
-    return Policy(
+    return PolicyPage(
         title="Policy",
         status=400 if wrong else 200,
         rules=rules,
@@ -177,7 +179,7 @@ async def _page(asked: PageRequest, form: Form, explanation: Explanation | None 
     )
 
 
-def _line(rule: Rule, hits: Hits | None, findings: list[Finding]) -> RuleLine:
+def _line(rule: Rule, hits: Hits | None, findings: list[LintFinding]) -> RuleLine:
     levels = [f"level {entry.name}" for entry in rule.levels]
     about = [*rule.tools, *(f"provider {entry}" for entry in rule.providers), *levels]
     callers = f" for {', '.join(rule.callers)}" if rule.callers else ""
@@ -212,8 +214,8 @@ PAGES: Final = (
         under="What may run?",
         about="rules, how often each was used, what it would say to a call",
     ),
-    Page(path="/policy/calls", scope="read", handler=rulings, query=Query),
+    Page(path="/policy/calls", scope="read", handler=rulings, query=RulingsQuery),
     Page(path="/policy/explain", scope="read", handler=policy),
-    Page(path="/policy/explain", scope="read", handler=explain, form=Form),
-    Page(path="/policy/remembered/{rule}/revoke", scope="decide", handler=revoke, form=Revoke),
+    Page(path="/policy/explain", scope="read", handler=explain, form=ExplainForm),
+    Page(path="/policy/remembered/{rule}/revoke", scope="decide", handler=revoke, form=RevokeForm),
 )

@@ -13,7 +13,7 @@ from remit.errors import NotFoundError, RemitError, UsageError
 from remit.gateway.proof import ProofKind
 from remit.pages.fields import Field, args_of, fields_of
 from remit.pages.inbox import hindrance
-from remit.pages.page import Change, Page, PageRequest, See, View, changes_of, link, written
+from remit.pages.page import DiffLine, Page, PageRequest, PageView, See, changes_of, link, written
 from remit.record.step import Decided, QuestionRecord
 from remit.record.views import ConfirmationView, ToolView
 from remit.tools.provider import Preview
@@ -40,14 +40,14 @@ _PERIODS: Final = (
 )
 
 
-class Answer(msgspec.Struct, frozen=True, kw_only=True):
+class QuestionAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """An answer: to what was shown, which the digest says."""
 
     digest: str
     reason: str = ""
 
 
-class Revoke(msgspec.Struct, frozen=True, kw_only=True):
+class TakeBackForm(msgspec.Struct, frozen=True, kw_only=True):
     """Why an approval is taken back."""
 
     reason: str = ""
@@ -63,7 +63,7 @@ class Remember(msgspec.Struct, frozen=True, kw_only=True):
     reason: str = ""
 
 
-class Edit(msgspec.Struct, frozen=True, kw_only=True):
+class EditForm(msgspec.Struct, frozen=True, kw_only=True):
     """Other arguments, field by field."""
 
     name: tuple[str, ...] = ()
@@ -71,7 +71,7 @@ class Edit(msgspec.Struct, frozen=True, kw_only=True):
     reason: str = ""
 
 
-class Earlier(msgspec.Struct, frozen=True, kw_only=True):
+class EarlierQuestion(msgspec.Struct, frozen=True, kw_only=True):
     """A question about the same tool for the same person that is over."""
 
     question: ConfirmationView
@@ -94,7 +94,7 @@ class Trial(msgspec.Struct, frozen=True):
     """Why the same call would be asked about again; empty: it would run."""
 
 
-class QuestionView(View, frozen=True, kw_only=True):
+class QuestionView(PageView, frozen=True, kw_only=True):
     """One question, whole."""
 
     template: ClassVar[str] = "question.html"
@@ -111,7 +111,7 @@ class QuestionView(View, frozen=True, kw_only=True):
     """
     preview: Preview | None
     """The change that the call would make now; None where its tool cannot say."""
-    diff: tuple[Change, ...]
+    diff: tuple[DiffLine, ...]
     """That change line by line, whole; empty where there is nothing to compare."""
     effect: tuple[str, ...]
     """Sentences: what the call would do."""
@@ -119,7 +119,7 @@ class QuestionView(View, frozen=True, kw_only=True):
     """The tool's version today."""
     changed: bool
     """Whether the tool is another one than the question was asked about."""
-    changes: tuple[Change, ...]
+    changes: tuple[DiffLine, ...]
     """The edits."""
     fields: tuple[Field, ...]
     trials: tuple[Trial, ...]
@@ -131,7 +131,7 @@ class QuestionView(View, frozen=True, kw_only=True):
     lost: str
     """Why the reader's answer did not count."""
     last: Decided | None
-    earlier: tuple[Earlier, ...]
+    earlier: tuple[EarlierQuestion, ...]
     others: tuple[str, ...]
     """Others who may answer, where that is limited."""
     periods: tuple[tuple[int, str], ...] = _PERIODS
@@ -180,7 +180,7 @@ async def revoke(asked: PageRequest) -> QuestionView | See:
 
 async def edit(asked: PageRequest) -> QuestionView | See:
     """Replace the question by one with other arguments, still to be approved."""
-    form: Edit = asked.form
+    form: EditForm = asked.form
     confirmations = asked.service.confirmations
     view = await confirmations.view(asked.path["confirmation"])
     tool = await _tool(asked, view)
@@ -250,7 +250,7 @@ async def _view(asked: PageRequest, error: RemitError | None = None) -> Question
     )
 
 
-async def _earlier(asked: PageRequest, found: ConfirmationView) -> tuple[Earlier, ...]:
+async def _earlier(asked: PageRequest, found: ConfirmationView) -> tuple[EarlierQuestion, ...]:
     """Return earlier questions about this tool, and how they ended."""
     confirmations = asked.service.confirmations
     lines = []
@@ -258,7 +258,7 @@ async def _earlier(asked: PageRequest, found: ConfirmationView) -> tuple[Earlier
         answers = (await confirmations.answers(one.confirmation)).decisions
         last = answers[-1] if answers else None
         lines.append(
-            Earlier(
+            EarlierQuestion(
                 question=one,
                 words=f"{ENDS.get(one.state, one.state)}{f' by {last.by}' if last is not None and last.by else ''}",
                 at=last.at if last is not None else one.asked_at,
@@ -295,7 +295,7 @@ async def _tool(asked: PageRequest, found: ConfirmationView) -> ToolView | None:
         return None
 
 
-async def _changes(asked: PageRequest, found: ConfirmationView, args: str) -> tuple[Change, ...]:
+async def _changes(asked: PageRequest, found: ConfirmationView, args: str) -> tuple[DiffLine, ...]:
     if not found.edited_from:
         return ()
     before = written((await asked.service.confirmations.view(found.edited_from)).args).split("\n")
@@ -303,7 +303,7 @@ async def _changes(asked: PageRequest, found: ConfirmationView, args: str) -> tu
     if len(before) + len(after) > _DIFF:
         return ()
     lines = [each for each in difflib.ndiff(before, after) if not each.startswith("?")]
-    return tuple(Change("+" if each[0] == "+" else "-" if each[0] == "-" else " ", each[2:]) for each in lines)
+    return tuple(DiffLine("+" if each[0] == "+" else "-" if each[0] == "-" else " ", each[2:]) for each in lines)
 
 
 def _effect(tool: ToolView | None) -> tuple[str, ...]:
@@ -319,9 +319,9 @@ _ONE: Final = "/inbox/{confirmation}"
 
 PAGES: Final = (
     Page(path=_ONE, scope="read", handler=question, live="heads"),
-    Page(path=f"{_ONE}/approve", scope="decide", handler=approve, form=Answer),
-    Page(path=f"{_ONE}/deny", scope="decide", handler=deny, form=Answer),
+    Page(path=f"{_ONE}/approve", scope="decide", handler=approve, form=QuestionAnswer),
+    Page(path=f"{_ONE}/deny", scope="decide", handler=deny, form=QuestionAnswer),
     Page(path=f"{_ONE}/remember", scope="decide", handler=remember, form=Remember),
-    Page(path=f"{_ONE}/revoke", scope="decide", handler=revoke, form=Revoke),
-    Page(path=f"{_ONE}/edit", scope="decide", handler=edit, form=Edit),
+    Page(path=f"{_ONE}/revoke", scope="decide", handler=revoke, form=TakeBackForm),
+    Page(path=f"{_ONE}/edit", scope="decide", handler=edit, form=EditForm),
 )

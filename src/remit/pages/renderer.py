@@ -24,7 +24,7 @@ from remit.pages.page import (
     QUESTIONS,
     NavigationEntry,
     Page,
-    View,
+    PageView,
     brief,
     clock_time,
     dollars,
@@ -43,14 +43,14 @@ if TYPE_CHECKING:
     from jinja2.runtime import Context
 
     from remit.http.access import Access
-    from remit.pages.entry import Entry, Visitor
+    from remit.pages.entry import ConsoleEntry, Visitor
     from remit.service.service import Service
 
 
 _TEMPLATES: Final = Path(__file__).parent / "templates"
 
 
-class Item(msgspec.Struct, frozen=True):
+class NavigationItem(msgspec.Struct, frozen=True):
     """An entry of the navigation."""
 
     name: str
@@ -68,7 +68,7 @@ class Item(msgspec.Struct, frozen=True):
 class Shell(msgspec.Struct, frozen=True, kw_only=True):
     """What stands around every view."""
 
-    items: tuple[Item, ...]
+    items: tuple[NavigationItem, ...]
     """Doors first, in their order; then what stands under doors and questions."""
     links: tuple[tuple[str, str, str], ...]
     """Pages of parts about a `job` or a `step`: which of them, the name, and the path with `{}` for the identifiers."""
@@ -89,37 +89,37 @@ class Shell(msgspec.Struct, frozen=True, kw_only=True):
     look: frozenset[str] = frozenset()
     """Those of remit.pages.page.LOOKS that the reader chose."""
 
-    doors: tuple[Item, ...] = ()
+    doors: tuple[NavigationItem, ...] = ()
     """The entries that stand above every page."""
-    tabs: tuple[Item, ...] = ()
+    tabs: tuple[NavigationItem, ...] = ()
     """The pages of the door that this page stands under; none if it has only one."""
-    questions: tuple[tuple[str, tuple[Item, ...]], ...] = ()
+    questions: tuple[tuple[str, tuple[NavigationItem, ...]], ...] = ()
     """The other pages, by the question that they answer."""
     elsewhere: bool = False
     """Whether this page stands under no door."""
 
 
-def _doors(items: tuple[Item, ...]) -> tuple[Item, ...]:
+def _doors(items: tuple[NavigationItem, ...]) -> tuple[NavigationItem, ...]:
     return tuple(item for item in items if item.name == item.under)
 
 
-def _tabs(items: tuple[Item, ...]) -> tuple[Item, ...]:
+def _tabs(items: tuple[NavigationItem, ...]) -> tuple[NavigationItem, ...]:
     under = next((item.under for item in items if item.current), "")
     tabs = tuple(item for item in items if item.under == under)
     return tabs if under in DOORS and len(tabs) > 1 else ()
 
 
-def _questions(items: tuple[Item, ...]) -> tuple[tuple[str, tuple[Item, ...]], ...]:
+def _questions(items: tuple[NavigationItem, ...]) -> tuple[tuple[str, tuple[NavigationItem, ...]], ...]:
     found = ((each, tuple(item for item in items if item.under == each)) for each in QUESTIONS)
     return tuple((each, under) for each, under in found if under)
 
 
-def _elsewhere(items: tuple[Item, ...], here: str) -> bool:
+def _elsewhere(items: tuple[NavigationItem, ...], here: str) -> bool:
     apart = any(item.current and item.under not in DOORS and item.path != "/" for item in items)
     return apart or here.partition("?")[0] == "/more"
 
 
-def render(view: View, shell: Shell) -> bytes:
+def render(view: PageView, shell: Shell) -> bytes:
     """The whole page."""
     environment, loader = _environment()
     folder = str(Path(sys.modules[type(view).__module__].__file__ or "").parent / "templates")
@@ -236,12 +236,12 @@ def entries_of(pages: Iterable[Page]) -> tuple[NavigationEntry, ...]:
 
 async def items(
     entries: Iterable[NavigationEntry], service: Service, access: Access, here: str, *, counted: bool
-) -> tuple[Item, ...]:
+) -> tuple[NavigationItem, ...]:
     """The entries; the one that `here` belongs to is the current one. Inbox counts what this reader can answer."""
     path = here.partition("?")[0]
     waiting = await answerable(service, access) if counted and access.allows("read") else 0
     return tuple(
-        Item(name, at, _within(path, at), waiting if name == "Inbox" else 0, key, under, about)
+        NavigationItem(name, at, _within(path, at), waiting if name == "Inbox" else 0, key, under, about)
         for name, at, scope, key, of, under, about in entries
         if not of and access.allows(scope)
     )
@@ -254,7 +254,7 @@ def _within(path: str, at: str) -> bool:
 async def shell_for(
     entries: Iterable[NavigationEntry],
     service: Service,
-    entry: Entry,
+    entry: ConsoleEntry,
     visitor: Visitor,
     csrf: str,
     now: int,

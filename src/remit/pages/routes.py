@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from urllib.parse import unquote
 
 from remit.codes import Code
-from remit.http.problem import Problem
+from remit.http.problem import HttpProblem
 from remit.pages.page import Page
 
 
@@ -22,8 +22,8 @@ def find(pages: Sequence[Page], method: str, path: str) -> tuple[Page, dict[str,
                 return page, parameters
             allowed.add(page.method)
     if allowed:
-        raise Problem(Code.METHOD_NOT_ALLOWED, headers={"allow": ", ".join(sorted(allowed))})
-    raise Problem(Code.PATH_UNKNOWN)
+        raise HttpProblem(Code.METHOD_NOT_ALLOWED, headers={"allow": ", ".join(sorted(allowed))})
+    raise HttpProblem(Code.PATH_UNKNOWN)
 
 
 def _given(shape: list[str], segments: list[str]) -> dict[str, str] | None:

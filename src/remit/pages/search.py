@@ -11,9 +11,9 @@ from typing import ClassVar, Final, Literal
 import msgspec
 
 from remit.errors import NotFoundError
-from remit.pages.jobs import Line, line_of
+from remit.pages.jobs import JobListRow, line_of
 from remit.pages.memory import Recent
-from remit.pages.page import LOOK, LOOKS, Page, PageRequest, See, View, link
+from remit.pages.page import LOOK, LOOKS, Page, PageRequest, PageView, See, link
 from remit.record.search import JobSearch
 from remit.service.saved_views import SavedView
 from remit.service.visible import sees_tool
@@ -30,13 +30,13 @@ _JOB: Final = re.compile(
 _PLACES: Final = {"job": "/jobs/{}", "ses": "/sessions/{}"}
 
 
-class Query(msgspec.Struct, frozen=True, kw_only=True):
+class SearchQuery(msgspec.Struct, frozen=True, kw_only=True):
     """The words."""
 
     q: str = ""
 
 
-class Hit(msgspec.Struct, frozen=True, kw_only=True):
+class SearchHit(msgspec.Struct, frozen=True, kw_only=True):
     """Something that was found."""
 
     name: str
@@ -44,23 +44,23 @@ class Hit(msgspec.Struct, frozen=True, kw_only=True):
     about: str
 
 
-class Search(View, frozen=True, kw_only=True):
+class SearchPage(PageView, frozen=True, kw_only=True):
     """What was found, by sort; pages stand in the frame."""
 
     template: ClassVar[str] = "search.html"
     text: str
-    jobs: tuple[Line, ...]
+    jobs: tuple[JobListRow, ...]
     """Those with the words in their title."""
-    recorded: tuple[Line, ...]
+    recorded: tuple[JobListRow, ...]
     """Those that recorded them: an input, an argument, a result or an error."""
-    people: tuple[Hit, ...]
-    tools: tuple[Hit, ...]
-    recipes: tuple[Hit, ...]
+    people: tuple[SearchHit, ...]
+    tools: tuple[SearchHit, ...]
+    recipes: tuple[SearchHit, ...]
     recent: tuple[Recent, ...]
     views: tuple[SavedView, ...]
 
 
-async def search(asked: PageRequest) -> Search | See:
+async def search(asked: PageRequest) -> SearchPage | See:
     """Look everywhere; the identifier of a job, or of a job and its step, leads there at once."""
     text: str = asked.query.q.strip()
     if (exact := await _place(asked, text)) is not None:
@@ -69,7 +69,7 @@ async def search(asked: PageRequest) -> Search | See:
     recorded = await _recorded(asked, text, {row.job for row in titled}) if text and len(titled) < _MOST else []
     views = await asked.service.saved_views.of(asked.principal)
     fits = text.casefold()
-    return Search(
+    return SearchPage(
         title=f"Search: {text}" if text else "Search",
         text=text,
         jobs=tuple(line_of(row, asked.now) for row in titled),
@@ -94,12 +94,12 @@ async def _place(asked: PageRequest, text: str) -> See | None:
     return See(link(_PLACES[job[:3]], job, step=named["step"] or ""))
 
 
-async def _recorded(asked: PageRequest, text: str, known: set[str]) -> list[Line]:
+async def _recorded(asked: PageRequest, text: str, known: set[str]) -> list[JobListRow]:
     listing = await asked.service.jobs.search(JobSearch(text=text, limit=_RECORDED + len(known)))
     return [line_of(row, asked.now) for row in listing.rows if row.job not in known][:_RECORDED]
 
 
-async def _people(asked: PageRequest, fits: str) -> tuple[Hit, ...]:
+async def _people(asked: PageRequest, fits: str) -> tuple[SearchHit, ...]:
     """Those who asked for something: of models, or a question."""
     service = asked.service
     names = {row.name for row in await service.usage.rows("principal")}
@@ -109,31 +109,32 @@ async def _people(asked: PageRequest, fits: str) -> tuple[Hit, ...]:
     }
     people = sorted(name for name in names if name and fits in name.casefold())
     return tuple(
-        Hit(name=name, path=link("/jobs", principal=name), about="jobs that they asked for") for name in people[:_MOST]
+        SearchHit(name=name, path=link("/jobs", principal=name), about="jobs that they asked for")
+        for name in people[:_MOST]
     )
 
 
-async def _tools(asked: PageRequest, fits: str) -> tuple[Hit, ...]:
+async def _tools(asked: PageRequest, fits: str) -> tuple[SearchHit, ...]:
     tools = [tool for tool in await asked.service.tools.views(0) if sees_tool(asked.access, tool.name)]
     matches = [tool for tool in tools if fits in tool.name.casefold()]
     matches += [tool for tool in tools if tool not in matches and fits in tool.description.casefold()]
     return tuple(
-        Hit(name=tool.name, path=link("/tools/{}", tool.name), about=tool.description.partition("\n")[0])
+        SearchHit(name=tool.name, path=link("/tools/{}", tool.name), about=tool.description.partition("\n")[0])
         for tool in matches[:_MOST]
     )
 
 
-def _recipes(asked: PageRequest, fits: str) -> tuple[Hit, ...]:
+def _recipes(asked: PageRequest, fits: str) -> tuple[SearchHit, ...]:
     outlines = [
         outline for outline in asked.service.recipes.outlines() if fits in f"{outline.name} {outline.about}".casefold()
     ]
     return tuple(
-        Hit(name=outline.name, path=link("/jobs", recipe=outline.name), about=outline.about)
+        SearchHit(name=outline.name, path=link("/jobs", recipe=outline.name), about=outline.about)
         for outline in outlines[:_MOST]
     )
 
 
-class More(View, frozen=True, kw_only=True):
+class More(PageView, frozen=True, kw_only=True):
     """The other pages, which stand in the frame."""
 
     template: ClassVar[str] = "more.html"
@@ -160,7 +161,7 @@ async def display(asked: PageRequest) -> See:
 
 
 PAGES: Final = (
-    Page(path="/search", scope="read", handler=search, query=Query),
+    Page(path="/search", scope="read", handler=search, query=SearchQuery),
     Page(path="/more", scope="read", handler=more),
     Page(path="/display", scope="read", handler=display, form=Display),
 )

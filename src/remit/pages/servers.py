@@ -9,8 +9,8 @@ import msgspec
 
 from remit.codes import Code
 from remit.errors import NotFoundError, StateError
-from remit.pages.page import Nothing, Page, PageRequest, See, View, link
-from remit.pages.tools import PATIENCE_S, Line, line_of, seen
+from remit.pages.page import Nothing, Page, PageRequest, PageView, See, link
+from remit.pages.tools import PATIENCE_S, ToolRow, line_of, seen
 from remit.record.teller import words
 from remit.service.mcp import ServerDiff, ServerRow
 from remit.tools.remote import RemoteStatus
@@ -21,7 +21,7 @@ _ANSWER_S: Final = 5.0
 _TONES: Final = {"up": "quiet", "connecting": "busy", "failed": "bad", "off": "quiet"}
 
 
-class Mcp(View, frozen=True, kw_only=True):
+class Mcp(PageView, frozen=True, kw_only=True):
     """Every server."""
 
     template: ClassVar[str] = "servers.html"
@@ -35,7 +35,7 @@ class Pinned(msgspec.Struct, frozen=True, kw_only=True):
     words: str
 
 
-class Server(View, frozen=True, kw_only=True):
+class ServerPage(PageView, frozen=True, kw_only=True):
     """One server."""
 
     template: ClassVar[str] = "server.html"
@@ -49,7 +49,7 @@ class Server(View, frozen=True, kw_only=True):
     """The differences of its tools from their pin; None: that is not known, not for this reader, or it was never
     pinned.
     """
-    lines: tuple[Line, ...]
+    lines: tuple[ToolRow, ...]
     pins: tuple[Pinned, ...]
 
 
@@ -64,7 +64,7 @@ async def mcp(asked: PageRequest) -> Mcp:
     return Mcp(title="MCP", servers=tuple(await asked.service.servers.rows(PATIENCE_S)))
 
 
-async def server(asked: PageRequest) -> Server:
+async def server(asked: PageRequest) -> ServerPage:
     """One server's page. Raises NotFoundError."""
     name, service = asked.path["server"], asked.service
     rows = await service.servers.rows(PATIENCE_S)
@@ -75,7 +75,7 @@ async def server(asked: PageRequest) -> Server:
     may = row.state == "up" and asked.access.allows("admin")
     answers, diff, silent = await _asked(asked, row) if may else (None, None, "")
     events = await service.streams.events(f"mcp/{name}")
-    return Server(
+    return ServerPage(
         title=name,
         server=row,
         tone=_TONES[row.state],

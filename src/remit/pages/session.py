@@ -8,8 +8,8 @@ import msgspec
 
 from remit.codes import Code
 from remit.errors import NotFoundError
-from remit.pages.page import Page, PageRequest, View
-from remit.pages.steps import Row, drifted_in, groups, lines
+from remit.pages.page import Page, PageRequest, PageView
+from remit.pages.steps import StepListRow, drifted_in, groups, lines
 from remit.pages.timeline import scale_of
 from remit.record.job_story import step_row
 from remit.record.step import StepNarrative
@@ -21,14 +21,14 @@ _SESSIONS: Final = 50
 """Sessions of a page."""
 
 
-class Which(msgspec.Struct, frozen=True, kw_only=True):
+class SessionsQuery(msgspec.Struct, frozen=True, kw_only=True):
     """Which sessions."""
 
     before: str = ""
     """Continue after this session of an earlier page."""
 
 
-class Sessions(View, frozen=True, kw_only=True):
+class SessionsPage(PageView, frozen=True, kw_only=True):
     """A page of sessions, newest first."""
 
     template: ClassVar[str] = "sessions.html"
@@ -38,7 +38,7 @@ class Sessions(View, frozen=True, kw_only=True):
     """Continue after this session; empty: this is the last page."""
 
 
-class Query(msgspec.Struct, frozen=True, kw_only=True):
+class SessionQuery(msgspec.Struct, frozen=True, kw_only=True):
     """What is shown of a session."""
 
     step: str = ""
@@ -49,7 +49,7 @@ class Query(msgspec.Struct, frozen=True, kw_only=True):
     """The number of the last call of the page; 0: the newest."""
 
 
-class Session(View, frozen=True, kw_only=True):
+class SessionPage(PageView, frozen=True, kw_only=True):
     """A session, whole."""
 
     template: ClassVar[str] = "session.html"
@@ -59,12 +59,12 @@ class Session(View, frozen=True, kw_only=True):
     principal: str
     created_at: int
     events: int
-    query: Query
+    query: SessionQuery
     calls: int
     first: int
     """The number of the first call of the page."""
     last: int
-    rows: tuple[Row, ...]
+    rows: tuple[StepListRow, ...]
     folds: tuple[float, ...]
     """Where idle time is folded on the scale."""
     detail: StepNarrative | None
@@ -72,11 +72,11 @@ class Session(View, frozen=True, kw_only=True):
     """Calls of a page."""
 
 
-async def sessions(asked: PageRequest) -> Sessions:
+async def sessions(asked: PageRequest) -> SessionsPage:
     """A page of sessions, newest first."""
     before = asked.query.before
     rows = await asked.service.sessions.rows(limit=_SESSIONS + 1, before=before)
-    return Sessions(
+    return SessionsPage(
         title="Sessions",
         sessions=tuple(rows[:_SESSIONS]),
         before=before,
@@ -84,7 +84,7 @@ async def sessions(asked: PageRequest) -> Sessions:
     )
 
 
-async def session(asked: PageRequest) -> Session:
+async def session(asked: PageRequest) -> SessionPage:
     """The session's page. Raises NotFoundError."""
     name, query = asked.path["session"], asked.query
     if not name.startswith("ses_"):
@@ -99,7 +99,7 @@ async def session(asked: PageRequest) -> Session:
     last = max((step.ended_at or step.started_at for step in steps), default=asked.now)
     scale = scale_of(story, last, fold=True)
     step_groups = groups([step_row(step) for step in steps], drifted_in(story), query.open)
-    return Session(
+    return SessionPage(
         title=f"{story.name or 'Session'} {name[-6:]}",
         name=story.name,
         session=name,
@@ -125,8 +125,8 @@ PAGES: Final = (
         name="Sessions",
         key="s",
         about="calls of MCP clients, programs and people, outside jobs",
-        query=Which,
+        query=SessionsQuery,
         live="heads",
     ),
-    Page(path="/sessions/{session}", scope="read", handler=session, query=Query, live="events"),
+    Page(path="/sessions/{session}", scope="read", handler=session, query=SessionQuery, live="events"),
 )

@@ -8,7 +8,7 @@ import msgspec
 
 from remit.errors import RemitError
 from remit.pages.fields import Field, args_of, fields_of
-from remit.pages.page import Page, PageRequest, See, View, link
+from remit.pages.page import Page, PageRequest, PageView, See, link
 from remit.record.values import given_of
 from remit.service.options import Options
 from remit.service.recipes import Outline
@@ -19,7 +19,7 @@ _INNER: Final = frozenset(name for part in FIRST_PARTY for name in part.inner_re
 _OURS: Final = frozenset(reference.rpartition(":")[2] for part in FIRST_PARTY for reference in part.recipes)
 
 
-class Recipes(View, frozen=True, kw_only=True):
+class RecipesPage(PageView, frozen=True, kw_only=True):
     """The recipes of this server, those of its project first."""
 
     template: ClassVar[str] = "recipes.html"
@@ -32,7 +32,7 @@ class From(msgspec.Struct, frozen=True, kw_only=True):
     job: str = ""
 
 
-class Start(View, frozen=True, kw_only=True):
+class StartPage(PageView, frozen=True, kw_only=True):
     """The form of one recipe."""
 
     template: ClassVar[str] = "start.html"
@@ -45,7 +45,7 @@ class Start(View, frozen=True, kw_only=True):
     wrong: str = ""
 
 
-class Given(msgspec.Struct, frozen=True, kw_only=True):
+class StartForm(msgspec.Struct, frozen=True, kw_only=True):
     """What was filled in."""
 
     name: tuple[str, ...] = ()
@@ -54,20 +54,20 @@ class Given(msgspec.Struct, frozen=True, kw_only=True):
     title: str = ""
 
 
-async def recipes(asked: PageRequest) -> Recipes:
+async def recipes(asked: PageRequest) -> RecipesPage:
     """List what can be started."""
     outlines = [one for one in asked.service.recipes.outlines() if one.name not in _INNER]
-    return Recipes(title="Start a job", recipes=tuple(sorted(outlines, key=lambda one: one.name in _OURS)))
+    return RecipesPage(title="Start a job", recipes=tuple(sorted(outlines, key=lambda one: one.name in _OURS)))
 
 
-async def form(asked: PageRequest) -> Start:
+async def form(asked: PageRequest) -> StartPage:
     """Show the form. Raise NotFoundError."""
     return await _form(asked, asked.query.job)
 
 
-async def start(asked: PageRequest) -> Start | See:
+async def start(asked: PageRequest) -> StartPage | See:
     """Create the job, and go to it; or show the form again with what is wrong."""
-    given: Given = asked.form
+    given: StartForm = asked.form
     name, known = asked.path["recipe"], asked.service.recipes.form(asked.path["recipe"])
     try:
         args = (
@@ -82,7 +82,7 @@ async def start(asked: PageRequest) -> Start | See:
     return See(link("/jobs/{}", job))
 
 
-async def _form(asked: PageRequest, job: str, wrong: str = "", given: Given | None = None) -> Start:
+async def _form(asked: PageRequest, job: str, wrong: str = "", given: StartForm | None = None) -> StartPage:
     name = asked.path["recipe"]
     known = asked.service.recipes.form(name)
     fields = fields_of(await _args(asked, job), known.schema) if known.schema["properties"] else ()
@@ -91,7 +91,7 @@ async def _form(asked: PageRequest, job: str, wrong: str = "", given: Given | No
             msgspec.structs.replace(field, text=text) for field, text in zip(fields, given.value, strict=True)
         )
     view = await asked.service.recipes.view(name)
-    return Start(
+    return StartPage(
         title=f"Start {name}",
         status=400 if wrong else 200,
         name=name,
@@ -114,5 +114,5 @@ async def _args(asked: PageRequest, job: str) -> dict[str, Any]:
 PAGES: Final = (
     Page(path="/start", scope="read", handler=recipes),
     Page(path="/start/{recipe}", scope="read", handler=form, query=From),
-    Page(path="/start/{recipe}", scope="call", handler=start, form=Given),
+    Page(path="/start/{recipe}", scope="call", handler=start, form=StartForm),
 )

@@ -11,7 +11,7 @@ import msgspec
 from remit.pages.page import dollars
 from remit.pages.timeline import WIDTH, Scale, SegmentKind
 from remit.record.step import StepNarrative, Waited
-from remit.record.story import Story
+from remit.record.story import EventStory
 from remit.record.views import StepRow
 
 ALIKE: Final = 5
@@ -30,7 +30,7 @@ MARKS: Final = {
 }
 
 
-class Segment(msgspec.Struct, frozen=True):
+class BarSegment(msgspec.Struct, frozen=True):
     """A piece of a bar, on the scale of the page."""
 
     kind: SegmentKind
@@ -38,7 +38,7 @@ class Segment(msgspec.Struct, frozen=True):
     width: float
 
 
-class Row(msgspec.Struct, frozen=True, kw_only=True):
+class StepListRow(msgspec.Struct, frozen=True, kw_only=True):
     """A step, or several alike."""
 
     step: str
@@ -62,7 +62,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     attempts: int
     took: int
     """Microseconds; 0: no time is recorded."""
-    segments: tuple[Segment, ...]
+    segments: tuple[BarSegment, ...]
     spoken: str
     """The bar in words."""
     taken_from: str
@@ -84,7 +84,7 @@ def chosen(rows: Iterable[StepRow], drifted: Container[str], only: Only, find: s
     return [row for row in rows if _is(row, drifted, only) and (not wanted or wanted in _text(row))]
 
 
-def drifted_in(story: Story) -> frozenset[str]:
+def drifted_in(story: EventStory) -> frozenset[str]:
     """The names of tools, and the places of questions to models, that are others today."""
     return frozenset(drift.step or drift.subject for drift in story.drifts)
 
@@ -110,7 +110,7 @@ def groups(rows: Sequence[StepRow], drifted: Container[str], opened: Container[s
 
 def lines(
     shown: Iterable[Group], told: Told, scale: Scale, until: int, queued: tuple[str, int, int] | None = None
-) -> list[Row]:
+) -> list[StepListRow]:
     """A row for each group; `queued` says before which step, and from when to when, the job waited for a worker."""
     step_lines = []
     for group in shown:
@@ -136,9 +136,9 @@ def _depth(step: str) -> int:
     return min(4, step.count(".") // 2)
 
 
-def _folded(steps: Sequence[StepNarrative], scale: Scale, until: int) -> Row:
+def _folded(steps: Sequence[StepNarrative], scale: Scale, until: int) -> StepListRow:
     made = _row(steps[0], scale, until)
-    joined: tuple[Segment, ...] = ()
+    joined: tuple[BarSegment, ...] = ()
     if not made.taken_from:
         joined = (_segment("work", min(step.started_at for step in steps), max(map(_end, steps)), scale),)
     spoken = f"{len(steps)} steps {made.name}: all {made.state}"
@@ -146,12 +146,12 @@ def _folded(steps: Sequence[StepNarrative], scale: Scale, until: int) -> Row:
     return msgspec.structs.replace(made, number=len(steps), note="", used="", segments=joined, took=took, spoken=spoken)
 
 
-def _row(step: StepNarrative, scale: Scale, until: int) -> Row:
+def _row(step: StepNarrative, scale: Scale, until: int) -> StepListRow:
     mark, tone = MARKS[step.state]
     attempts = len(step.attempts) or 1
     name = step.name.removeprefix("tool.")
     tries = f", {attempts} attempts" if attempts > 1 else ""
-    return Row(
+    return StepListRow(
         step=step.step,
         name=name,
         spoken=f"step {step.step} {name}: {step.state}{tries}",
@@ -192,7 +192,7 @@ def _took(told: StepNarrative) -> int:
     return told.ended_at - told.started_at if told.ended_at is not None else 0
 
 
-def _segments(told: StepNarrative, scale: Scale, until: int) -> tuple[Segment, ...]:
+def _segments(told: StepNarrative, scale: Scale, until: int) -> tuple[BarSegment, ...]:
     pieces = list[tuple[SegmentKind, int, int]]()
     for wait in told.waits:
         kind: SegmentKind = "backoff" if wait.key.startswith("retry:") else "wait"
@@ -226,10 +226,10 @@ def _end(told: StepNarrative) -> int:
     return told.ended_at if told.ended_at is not None else told.started_at
 
 
-def _segment(kind: SegmentKind, since: int, until: int, scale: Scale) -> Segment:
+def _segment(kind: SegmentKind, since: int, until: int, scale: Scale) -> BarSegment:
     x, end = scale.at(since), scale.at(max(since, until))
     width = max(_THIN, end - x)
-    return Segment(kind, round(min(x, 1_000 - width), 1), round(width, 1))
+    return BarSegment(kind, round(min(x, 1_000 - width), 1), round(width, 1))
 
 
 def _is(row: StepRow, drifted: Container[str], only: Only) -> bool:

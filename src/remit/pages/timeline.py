@@ -12,7 +12,7 @@ from typing import Annotated, Final, Literal, NamedTuple
 
 import msgspec
 
-from remit.record.story import Story
+from remit.record.story import EventStory
 from remit.record.views import StepRow
 
 WIDTH: Final = 1_000.0
@@ -158,7 +158,7 @@ class Picture(msgspec.Struct, frozen=True, kw_only=True):
     """Twice as much; empty: this is all."""
 
 
-def window_of(zoom: str, story: Story, until: int) -> Span:
+def window_of(zoom: str, story: EventStory, until: int) -> Span:
     """The part of a job's time that an address names; all of it where that lies outside."""
     whole = Span(story.created_at, max(until, story.created_at + 1))
     since, _, end = zoom.partition("-")
@@ -168,20 +168,20 @@ def window_of(zoom: str, story: Story, until: int) -> Span:
     return part if part.since < part.until else whole
 
 
-def scale_of(story: Story, until: int, *, fold: bool, window: Span | None = None) -> Scale:
+def scale_of(story: EventStory, until: int, *, fold: bool, window: Span | None = None) -> Scale:
     """The scale of a job's whole time, which ends `until` then, or of a part of it."""
     since, end = window or (story.created_at, until)
     busy = (Span(*span) for span in story.busy(until))
     return Scale(busy, since, end, fold=fold, origin=story.created_at)
 
 
-def span_of(story: Story, row: StepRow, until: int) -> Span:
+def span_of(story: EventStory, row: StepRow, until: int) -> Span:
     """Return when a step was at work or waited; one that is not over goes on `until` then."""
     since, end = story.span(row.step)
     return Span(since, max(end, until) if row.state in _OPEN and story.ended_at is None else end)
 
 
-def picture_of(story: Story, rows: Iterable[StepRow], scale: Scale, until: int) -> Picture:
+def picture_of(story: EventStory, rows: Iterable[StepRow], scale: Scale, until: int) -> Picture:
     """The picture of steps: each in the first lane that is free below the child it is part of."""
     ends, lanes, bars = [0.0] * LANES, dict[str, int](), list[Bar]()
     newest: dict[int, Bar] = {}
@@ -214,7 +214,7 @@ def _kind(row: StepRow) -> SegmentKind:
     return _KINDS.get(row.state, plain)
 
 
-def _framed(story: Story, scale: Scale, until: int, bars: list[Bar]) -> Picture:
+def _framed(story: EventStory, scale: Scale, until: int, bars: list[Bar]) -> Picture:
     since, end = scale.window
     whole = window_of("", story, until)
     length = end - since

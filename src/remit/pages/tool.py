@@ -15,7 +15,7 @@ from remit.errors import UsageError
 from remit.ids import new_id
 from remit.pages.actions import json_object
 from remit.pages.fields import Field, args_of, fields_of
-from remit.pages.page import File, Page, PageRequest, Shown, View, shown, written
+from remit.pages.page import Page, PageFile, PageRequest, PageView, ShownValue, shown, written
 from remit.pages.tools import PATIENCE_S, seen_tool, server_of, standing_of
 from remit.policy.explain import Explanation
 from remit.record.outcome import OutcomeView
@@ -27,7 +27,7 @@ _RESULT: Final = 65_536
 """Characters of a result that the page shows."""
 
 
-class Try(msgspec.Struct, frozen=True, kw_only=True):
+class TryForm(msgspec.Struct, frozen=True, kw_only=True):
     """A call, field by field."""
 
     do: Literal["look", "call"]
@@ -40,7 +40,7 @@ class Try(msgspec.Struct, frozen=True, kw_only=True):
     value: tuple[str, ...] = ()
 
 
-class Tool(View, frozen=True, kw_only=True):
+class ToolPage(PageView, frozen=True, kw_only=True):
     """One tool, whole."""
 
     template: ClassVar[str] = "tool.html"
@@ -49,10 +49,10 @@ class Tool(View, frozen=True, kw_only=True):
     """The MCP server that offers it; None for another provider."""
     word: str
     tone: str
-    takes: tuple[Argument, ...]
-    gives: tuple[Argument, ...]
-    input: Shown
-    output: Shown | None
+    takes: tuple[ArgumentRow, ...]
+    gives: tuple[ArgumentRow, ...]
+    input: ShownValue
+    output: ShownValue | None
     fields: tuple[Field, ...]
     key: str
     before: str
@@ -60,12 +60,12 @@ class Tool(View, frozen=True, kw_only=True):
     """Why the form could not be understood."""
     explanation: Explanation | None = None
     outcome: OutcomeView | None = None
-    value: Shown | None = None
+    value: ShownValue | None = None
     session: str = ""
     """Where the call is recorded."""
 
 
-async def tool(asked: PageRequest) -> Tool:
+async def tool(asked: PageRequest) -> ToolPage:
     """The tool's page. Raises ResolveError or Problem."""
     return await _page(asked, await seen_tool(asked, asked.path["tool"]), {})
 
@@ -76,7 +76,7 @@ async def moved(asked: PageRequest) -> object:
     return tool_seen, await asked.service.servers.rows(PATIENCE_S) if server_of(tool_seen.provider_id) else None
 
 
-async def try_it(asked: PageRequest) -> Tool:
+async def try_it(asked: PageRequest) -> ToolPage:
     """Say what policy would do with the call, or make it."""
     tool_seen, form = await seen_tool(asked, asked.path["tool"]), asked.form
     before: dict[str, Any] = {}
@@ -100,13 +100,19 @@ async def try_it(asked: PageRequest) -> Tool:
 
 
 async def _page(
-    asked: PageRequest, found: ToolView, args: dict[str, Any], *, key: str = "", typed: Try | None = None, **more: Any
-) -> Tool:
+    asked: PageRequest,
+    found: ToolView,
+    args: dict[str, Any],
+    *,
+    key: str = "",
+    typed: TryForm | None = None,
+    **more: Any,
+) -> ToolPage:
     word, tone = standing_of(found)
     server = server_of(found.provider_id)
     servers = await asked.service.servers.rows(PATIENCE_S) if server else []
     fields = fields_of(args, found.input_schema)
-    return Tool(
+    return ToolPage(
         title=found.name,
         tool=found,
         server=next((row for row in servers if row.name == server), None),
@@ -123,24 +129,24 @@ async def _page(
     )
 
 
-def _as_typed(fields: tuple[Field, ...], typed: Try) -> tuple[Field, ...]:
+def _as_typed(fields: tuple[Field, ...], typed: TryForm) -> tuple[Field, ...]:
     """The fields with what the reader wrote into them, so that it can be fixed."""
     texts = dict(zip(typed.name, typed.value, strict=False))
     return tuple(msgspec.structs.replace(field, text=texts.get(field.name, field.text)) for field in fields)
 
 
-async def schema(asked: PageRequest) -> File:
+async def schema(asked: PageRequest) -> PageFile:
     """Both schemas, to keep."""
     tool_seen = await seen_tool(asked, asked.path["tool"])
     both = {"name": tool_seen.name, "input_schema": tool_seen.input_schema, "output_schema": tool_seen.output_schema}
-    return File(f"{tool_seen.name}.json", written(both).encode("utf-8", "replace"))
+    return PageFile(f"{tool_seen.name}.json", written(both).encode("utf-8", "replace"))
 
 
 PAGES: Final = (
     Page(path="/tools/{tool}", scope="read", handler=tool, live="tools", mark=moved),
     Page(path="/tools/{tool}/schema", scope="read", handler=schema),
     Page(path="/tools/{tool}/try", scope="read", handler=tool),
-    Page(path="/tools/{tool}/try", scope="call", handler=try_it, form=Try),
+    Page(path="/tools/{tool}/try", scope="call", handler=try_it, form=TryForm),
 )
 
 _DEEP: Final = 3
@@ -165,7 +171,7 @@ _BOUNDS: Final = {
 }
 
 
-class Argument(msgspec.Struct, frozen=True, kw_only=True):
+class ArgumentRow(msgspec.Struct, frozen=True, kw_only=True):
     """One row."""
 
     name: str
@@ -178,9 +184,9 @@ class Argument(msgspec.Struct, frozen=True, kw_only=True):
     about: str
 
 
-def arguments(schema: Mapping[str, Any] | None) -> tuple[Argument, ...]:
+def arguments(schema: Mapping[str, Any] | None) -> tuple[ArgumentRow, ...]:
     """The rows of an object's schema, at most 100; none for a schema of another form."""
-    rows: list[Argument] = []
+    rows: list[ArgumentRow] = []
     for row in _rows(schema or {}, schema or {}, "", 0):
         rows.append(row)
         if len(rows) == _MOST:
@@ -188,14 +194,14 @@ def arguments(schema: Mapping[str, Any] | None) -> tuple[Argument, ...]:
     return tuple(rows)
 
 
-def _rows(schema: Mapping[str, Any], root: Mapping[str, Any], within: str, depth: int) -> Iterator[Argument]:
+def _rows(schema: Mapping[str, Any], root: Mapping[str, Any], within: str, depth: int) -> Iterator[ArgumentRow]:
     properties, needed = schema.get("properties"), schema.get("required")
     if not isinstance(properties, dict):
         return
     for name, given in properties.items():
         shape = _followed(given, root)
         about = shape.get("description")
-        yield Argument(
+        yield ArgumentRow(
             name=f"{within}{name}",
             type=_type(shape, root),
             required=isinstance(needed, list) and name in needed,

@@ -8,8 +8,8 @@ from typing import ClassVar, Final
 import msgspec
 
 from remit.codes import Code
-from remit.http.problem import Problem
-from remit.pages.page import Page, PageRequest, View
+from remit.http.problem import HttpProblem
+from remit.pages.page import Page, PageRequest, PageView
 from remit.policy.overlay import covers
 from remit.record.views import ToolView
 
@@ -23,14 +23,14 @@ OUTLOOKS: Final = {
 _ABOUT: Final = 200
 
 
-class Query(msgspec.Struct, frozen=True, kw_only=True):
+class ToolsQuery(msgspec.Struct, frozen=True, kw_only=True):
     """Which tools."""
 
     find: str = ""
     provider: str = ""
 
 
-class Line(msgspec.Struct, frozen=True, kw_only=True):
+class ToolRow(msgspec.Struct, frozen=True, kw_only=True):
     """A tool in the list."""
 
     name: str
@@ -43,32 +43,32 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
     """Why it is withheld, or the first line of what it does."""
 
 
-class Provider(msgspec.Struct, frozen=True, kw_only=True):
+class ProviderTools(msgspec.Struct, frozen=True, kw_only=True):
     """A provider's tools."""
 
     id: str
     server: str
     """The MCP server's name; empty for another provider."""
-    lines: tuple[Line, ...]
+    lines: tuple[ToolRow, ...]
 
 
-class Tools(View, frozen=True, kw_only=True):
+class ToolsPage(PageView, frozen=True, kw_only=True):
     """The catalog."""
 
     template: ClassVar[str] = "tools.html"
-    query: Query
+    query: ToolsQuery
     ids: tuple[str, ...]
     """Providers to choose from."""
-    providers: tuple[Provider, ...]
+    providers: tuple[ProviderTools, ...]
     found: int
     all: int
     failures: tuple[tuple[str, str], ...]
     """Providers that could not be listed, and why."""
 
 
-async def tools(asked: PageRequest) -> Tools:
+async def tools(asked: PageRequest) -> ToolsPage:
     """The tools that the reader may see."""
-    query: Query = asked.query
+    query: ToolsQuery = asked.query
     every = await seen(asked)
     wanted = query.find.casefold()
     tools_shown = [
@@ -79,12 +79,12 @@ async def tools(asked: PageRequest) -> Tools:
     ]
     tools_shown.sort(key=lambda tool: (tool.provider_id, tool.name))
     failures = {} if asked.access.tools else await asked.service.tools.failures(PATIENCE_S)
-    return Tools(
+    return ToolsPage(
         title="Tools",
         query=query,
         ids=tuple(sorted({tool.provider_id for tool in every})),
         providers=tuple(
-            Provider(id=name, server=server_of(name), lines=tuple(map(line_of, group)))
+            ProviderTools(id=name, server=server_of(name), lines=tuple(map(line_of, group)))
             for name, group in groupby(tools_shown, key=lambda tool: tool.provider_id)
         ),
         found=len(tools_shown),
@@ -103,11 +103,11 @@ def standing_of(tool: ToolView) -> tuple[str, str]:
     return ("withheld", "bad") if tool.quarantined else OUTLOOKS[tool.policy]
 
 
-def line_of(tool: ToolView) -> Line:
+def line_of(tool: ToolView) -> ToolRow:
     """A tool as a line."""
     word, tone = standing_of(tool)
     first = tool.description.strip().partition("\n")[0]
-    return Line(
+    return ToolRow(
         name=tool.name,
         level=tool.capability_level,
         word=word,
@@ -127,7 +127,7 @@ PAGES: Final = (
         key="t",
         under="What may run?",
         about="the catalog: levels, versions, what policy says, a form to try each",
-        query=Query,
+        query=ToolsQuery,
         live="tools",
     ),
 )
@@ -146,7 +146,7 @@ async def seen_tool(asked: PageRequest, name: str) -> ToolView:
     """One of them. Raises ResolveError or Problem."""
     view = await asked.service.tools.view(name)
     if not _covered(asked, view):
-        raise Problem(Code.UNKNOWN_TOOL)
+        raise HttpProblem(Code.UNKNOWN_TOOL)
     return view
 
 

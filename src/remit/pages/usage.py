@@ -12,7 +12,7 @@ import msgspec
 from remit.clock import DAY
 from remit.gateway.budget import Spent
 from remit.pages.chart import Chart, largest, over_days
-from remit.pages.page import Page, PageRequest, View, dollars, link
+from remit.pages.page import Page, PageRequest, PageView, dollars, link
 from remit.record.usage import By, priced, summed
 from remit.service.policy import PotView
 
@@ -23,7 +23,7 @@ _LONGEST: Final = 90
 _DAYS: Final[dict[str, int]] = {"1": 1, "7": 7, "30": 30, "90": 90}
 
 
-class Query(msgspec.Struct, frozen=True, kw_only=True):
+class UsageQuery(msgspec.Struct, frozen=True, kw_only=True):
     """Which sums."""
 
     by: Literal[By, "recipe", "label"] = "day"
@@ -33,7 +33,7 @@ class Query(msgspec.Struct, frozen=True, kw_only=True):
     """The days to look back."""
 
 
-class Line(msgspec.Struct, frozen=True, kw_only=True):
+class UsageSum(msgspec.Struct, frozen=True, kw_only=True):
     """One sum."""
 
     name: str
@@ -47,11 +47,11 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
     """Of its bar: 1,000 for the largest."""
 
 
-class Usage(View, frozen=True, kw_only=True):
+class UsagePage(PageView, frozen=True, kw_only=True):
     """Sums, the largest first; days in their order."""
 
     template: ClassVar[str] = "usage.html"
-    query: Query
+    query: UsageQuery
     measure: Literal["cost", "tokens"]
     """The measure of the bars: tokens if no price is known."""
     calls: int
@@ -59,7 +59,7 @@ class Usage(View, frozen=True, kw_only=True):
     cost: str
     most: float
     """The value that the longest bar stands for."""
-    lines: tuple[Line, ...]
+    lines: tuple[UsageSum, ...]
     found: int
     names: tuple[str, ...]
     """The names of the charts' colours, in their order."""
@@ -69,9 +69,9 @@ class Usage(View, frozen=True, kw_only=True):
     """Tokens by day."""
 
 
-async def usage(asked: PageRequest) -> Usage:
+async def usage(asked: PageRequest) -> UsagePage:
     """Add up what was asked of models since the day that the query names."""
-    query: Query = asked.query
+    query: UsageQuery = asked.query
     days = _DAYS.get(query.days)
     since = (asked.now // DAY - days + 1) * DAY if days else 0
     sums: list[dict[str, Spent]] = []
@@ -89,7 +89,7 @@ async def usage(asked: PageRequest) -> Usage:
     most = max(sizes.values(), default=0) or 1
     if query.by == "day":
         rows.sort(key=lambda row: row.name, reverse=True)
-    return Usage(
+    return UsagePage(
         title="Usage",
         query=query,
         measure="cost" if cost else "tokens",
@@ -98,7 +98,7 @@ async def usage(asked: PageRequest) -> Usage:
         most=most,
         cost=_dollars(cost if any(row.cost is not None for row in rows) else None, sum(row.unpriced for row in rows)),
         lines=tuple(
-            Line(
+            UsageSum(
                 name=row.name,
                 path=_path(row.name) if query.by == "job" else "",
                 calls=row.calls,
@@ -124,7 +124,7 @@ class Filling(msgspec.Struct, frozen=True, kw_only=True):
     most: float
 
 
-class LimitPage(View, frozen=True, kw_only=True):
+class LimitPage(PageView, frozen=True, kw_only=True):
     """What is limited, and how full each limit is."""
 
     template: ClassVar[str] = "limits.html"
@@ -173,7 +173,7 @@ PAGES: Final = (
         key="u",
         under="Agents",
         about="tokens and cost of models, by day, job, person, model, recipe or label",
-        query=Query,
+        query=UsageQuery,
         live="heads",
     ),
     Page(

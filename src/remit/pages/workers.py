@@ -7,7 +7,7 @@ from typing import ClassVar, Final
 
 import msgspec
 
-from remit.pages.page import Page, PageRequest, View
+from remit.pages.page import Page, PageRequest, PageView
 from remit.record.views import JobRow
 from remit.service.workers import WorkerView
 
@@ -16,7 +16,7 @@ _LOOKED_AT: Final = 1_000
 _TIMERS: Final = 10
 
 
-class Queue(msgspec.Struct, frozen=True, kw_only=True):
+class WaitingJobs(msgspec.Struct, frozen=True, kw_only=True):
     """Jobs that wait for a worker, by what that has to have."""
 
     route: str
@@ -29,20 +29,20 @@ class Queue(msgspec.Struct, frozen=True, kw_only=True):
     """Why no worker takes them; empty: one can."""
 
 
-class Workers(View, frozen=True, kw_only=True):
+class WorkersPage(PageView, frozen=True, kw_only=True):
     """Those that work now, the one that began last first."""
 
     template: ClassVar[str] = "workers.html"
     workers: tuple[WorkerView, ...]
     versions: dict[str, int]
     """The number of versions of a recipe they run, by its name."""
-    queues: tuple[Queue, ...]
+    queues: tuple[WaitingJobs, ...]
     """Those that wait longest first."""
     timers: tuple[JobRow, ...]
     """Jobs whose timer ends next."""
 
 
-async def workers(asked: PageRequest) -> Workers:
+async def workers(asked: PageRequest) -> WorkersPage:
     """Look who works."""
     views = await asked.service.workers.views()
     every: dict[str, set[str]] = {}
@@ -54,7 +54,7 @@ async def workers(asked: PageRequest) -> Workers:
     timed = sorted(
         (row for row in waiting if row.due_at is not None and not _asks(row)), key=lambda row: row.due_at or 0
     )
-    return Workers(
+    return WorkersPage(
         title="Workers",
         workers=tuple(views),
         versions={name: len(all_) for name, all_ in every.items()},
@@ -63,7 +63,7 @@ async def workers(asked: PageRequest) -> Workers:
     )
 
 
-def queues_of(due: Iterable[JobRow], workers: list[WorkerView]) -> tuple[Queue, ...]:
+def queues_of(due: Iterable[JobRow], workers: list[WorkerView]) -> tuple[WaitingJobs, ...]:
     """Return what waits for a worker, and why none takes it."""
     groups: dict[str, list[JobRow]] = {}
     for row in due:
@@ -72,7 +72,7 @@ def queues_of(due: Iterable[JobRow], workers: list[WorkerView]) -> tuple[Queue, 
     for route, rows in groups.items():
         oldest = min(rows, key=_due)
         lack = _lack(route, workers)
-        found.append(Queue(route=route, number=len(rows), oldest=oldest, since=_due(oldest), lack=lack))
+        found.append(WaitingJobs(route=route, number=len(rows), oldest=oldest, since=_due(oldest), lack=lack))
     return tuple(sorted(found, key=lambda queue: queue.since))
 
 

@@ -28,7 +28,7 @@ _GIVEN_KEYS: Final = ("calls", "sum")
 """Every key of what was taken of a limit."""
 
 
-class Given(msgspec.Struct, frozen=True, kw_only=True):
+class CaseFacts(msgspec.Struct, frozen=True, kw_only=True):
     """Facts as they are written."""
 
     input: Any = UNKNOWN
@@ -50,7 +50,7 @@ class Given(msgspec.Struct, frozen=True, kw_only=True):
         return replace(query, facts=Facts(input=self.input, seen=self.seen, taken=spent))
 
 
-def given_of(table: Table) -> Given:
+def given_of(table: Table) -> CaseFacts:
     """Return what stands under `input`, `seen` and `taken`. Raises PolicyError."""
     seen, taken = _tables(table, "seen"), _tables(table, "taken")
     spent: dict[str, tuple[int, Decimal]] = {}
@@ -60,7 +60,7 @@ def given_of(table: Table) -> Given:
         if type(calls) is not int or type(total) not in {int, float} or calls < 0 or total < 0:
             raise below.error("calls", "and sum must be numbers from 0")
         spent[rule] = (calls, Decimal(str(total)))
-    return Given(input=table.raw("input") if "input" in table else UNKNOWN, seen=seen, taken=spent)
+    return CaseFacts(input=table.raw("input") if "input" in table else UNKNOWN, seen=seen, taken=spent)
 
 
 def moment_of(table: Table, key: str) -> int:
@@ -143,7 +143,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     """Arguments that are taken as coming from untrusted text."""
     now: int = 0
     """Microseconds since the Unix epoch; 0: no time is known."""
-    given: Given = Given()
+    given: CaseFacts = CaseFacts()
     """Further facts."""
 
 

@@ -152,7 +152,7 @@ _FAR: Final = ("mcp:", "http:", "session:")
 _STRICTNESS: Final = {"allow": 0, "ask": 1, "deny": 2}
 
 
-class Finding(msgspec.Struct, frozen=True, kw_only=True):
+class LintFinding(msgspec.Struct, frozen=True, kw_only=True):
     """One thing to look at."""
 
     kind: Kind
@@ -185,7 +185,7 @@ def lint(
     tools: Sequence[ToolMeta],
     groups: Groups = NO_GROUPS,
     unlisted: Sequence[ToolMeta] = (),
-) -> list[Finding]:
+) -> list[LintFinding]:
     """Every finding in the raw `[[policy.rules]]`, in the order of the rules; never raises for a rule that is wrong.
 
     Without tools, only what needs no catalog is looked for. Of `unlisted`, tools that no catalog lists, those count
@@ -198,12 +198,12 @@ def lint(
     return _sorted([*findings, *_judged(rules, [*tools, *more])])
 
 
-def lint_rules(rules: Sequence[Rule], tools: Sequence[ToolMeta]) -> list[Finding]:
+def lint_rules(rules: Sequence[Rule], tools: Sequence[ToolMeta]) -> list[LintFinding]:
     """The same for rules that were understood."""
     return _sorted(_judged(rules, tools))
 
 
-def _judged(rules: Sequence[Rule], tools: Sequence[ToolMeta]) -> Iterator[Finding]:
+def _judged(rules: Sequence[Rule], tools: Sequence[ToolMeta]) -> Iterator[LintFinding]:
     scope = _Scope(rules, tools)
     for rule in rules:
         if tools and not scope.about[rule.id]:
@@ -215,13 +215,13 @@ def _judged(rules: Sequence[Rule], tools: Sequence[ToolMeta]) -> Iterator[Findin
     yield from _approvers(scope)
 
 
-def _sorted(findings: Iterable[Finding]) -> list[Finding]:
+def _sorted(findings: Iterable[LintFinding]) -> list[LintFinding]:
     return sorted(findings, key=lambda finding: (finding.number, finding.kind, finding.message))
 
 
-def _parse(raw: Iterable[object], groups: Groups) -> tuple[list[Rule], list[Finding]]:
+def _parse(raw: Iterable[object], groups: Groups) -> tuple[list[Rule], list[LintFinding]]:
     rules: list[Rule] = []
-    findings: list[Finding] = []
+    findings: list[LintFinding] = []
     for number, table in enumerate(raw, 1):
         try:
             rule = parse_rule(expanded([table], groups)[0], number)
@@ -229,7 +229,7 @@ def _parse(raw: Iterable[object], groups: Groups) -> tuple[list[Rule], list[Find
         except PolicyError as error:
             named: Any = table.get("id") if isinstance(table, Mapping) else None
             findings.append(
-                Finding(
+                LintFinding(
                     kind="invalid",
                     severity="error",
                     number=number,
@@ -243,17 +243,19 @@ def _parse(raw: Iterable[object], groups: Groups) -> tuple[list[Rule], list[Find
     return rules, findings
 
 
-def _finding(kind: Kind, rule: Rule, message: str, remedy: str = "") -> Finding:
+def _finding(kind: Kind, rule: Rule, message: str, remedy: str = "") -> LintFinding:
     severity: Severity = "error" if kind in ERRORS else "warning"
-    return Finding(kind=kind, severity=severity, number=rule.number, rule_id=rule.id, message=message, remedy=remedy)
+    return LintFinding(
+        kind=kind, severity=severity, number=rule.number, rule_id=rule.id, message=message, remedy=remedy
+    )
 
 
-def _dead(rule: Rule, scope: _Scope) -> Finding:
+def _dead(rule: Rule, scope: _Scope) -> LintFinding:
     guesses = (_guess(pattern, scope) for pattern in rule.tools)
     return _finding("dead", rule, "matches no tool of the catalog", next(filter(None, guesses), ""))
 
 
-def _patterns(rule: Rule, scope: _Scope) -> Iterator[Finding]:
+def _patterns(rule: Rule, scope: _Scope) -> Iterator[LintFinding]:
     for pattern in rule.tools:
         if not any(rule.means(pattern, tool, key) for tool, key in scope.tools.values()):
             message = f"names {pattern!r}, which matches no tool of the catalog"
@@ -265,7 +267,7 @@ def _guess(pattern: str, scope: _Scope) -> str:
     return "" if is_glob(pattern) else closest(pattern, names)
 
 
-def _arguments(rule: Rule, scope: _Scope) -> Iterator[Finding]:
+def _arguments(rule: Rule, scope: _Scope) -> Iterator[LintFinding]:
     """Constraints on arguments that nothing has: an allow rule never matches, and a deny rule stops nothing."""
     tools = scope.of(rule)
     for path in [*(constraint.path for constraint in (*rule.when, *rule.unless)), *(rule.only or ())]:
@@ -278,7 +280,7 @@ def _arguments(rule: Rule, scope: _Scope) -> Iterator[Finding]:
         yield _finding("unknown-argument", rule, message, closest(path, known))
 
 
-def _conditions(rule: Rule, scope: _Scope) -> Iterator[Finding]:
+def _conditions(rule: Rule, scope: _Scope) -> Iterator[LintFinding]:
     """Give what `where` and `limit` say that can never come to anything."""
     tools = scope.of(rule)
     if rule.where is not None:
@@ -294,7 +296,7 @@ def _conditions(rule: Rule, scope: _Scope) -> Iterator[Finding]:
         yield _finding("unknown-argument", rule, message)
 
 
-def _unbounded(rule: Rule, scope: _Scope) -> Iterator[Finding]:
+def _unbounded(rule: Rule, scope: _Scope) -> Iterator[LintFinding]:
     """Allow rules for L2 without a constraint, or with none that bounds a command."""
     names = [tool.name for tool in scope.of(rule) if effective_level(tool) is Level.L2]
     if rule.effect != "allow" or not names:
@@ -311,7 +313,7 @@ def _unbounded(rule: Rule, scope: _Scope) -> Iterator[Finding]:
         yield _finding("loose", rule, message, "Use equals or in if the argument is a command.")
 
 
-def _open(rule: Rule, scope: _Scope) -> Iterator[Finding]:
+def _open(rule: Rule, scope: _Scope) -> Iterator[LintFinding]:
     """Allow rules that limit some arguments and forget another, such as `cc` beside `to`."""
     if rule.effect != "allow" or not rule.when or rule.only is not None:
         return
@@ -336,7 +338,7 @@ def _reaches(name: str, schema: object) -> bool:
     return (role or shape or role_of_name(name) or "content") != "content"
 
 
-def _redundant(rule: Rule, scope: _Scope) -> Iterator[Finding]:
+def _redundant(rule: Rule, scope: _Scope) -> Iterator[LintFinding]:
     defaults = [scope.about[other.id] for other in scope.rules if other.default]
     if any(scope.about[rule.id] & about for about in defaults):
         return
@@ -344,7 +346,7 @@ def _redundant(rule: Rule, scope: _Scope) -> Iterator[Finding]:
         yield _finding("redundant", rule, "allows only what runs without it", "Leave it out.")
 
 
-def _taint(rule: Rule, scope: _Scope) -> Iterator[Finding]:
+def _taint(rule: Rule, scope: _Scope) -> Iterator[LintFinding]:
     """Rules whose `taint` gives everything away, or is never looked at."""
     tools = [tool for tool in scope.of(rule) if effective_level(tool) is not Level.L0]
     if rule.taint is not None and not tools:
@@ -369,7 +371,7 @@ def _is_blind(tool: ToolMeta) -> bool:
     return bool(known) and not any(_reaches(name, known[name]) for name in known)
 
 
-def _overruled(rule: Rule, scope: _Scope) -> Iterator[Finding]:
+def _overruled(rule: Rule, scope: _Scope) -> Iterator[LintFinding]:
     """Yield a finding if other rules decide wherever this one matches."""
     covering = [other for other in scope.rules if other is not rule and _beats(other, rule) and _covers(other, rule)]
     if rule.taint is not None:  # which counts wherever the rule matches, the approver, unless the call is denied
@@ -441,7 +443,7 @@ def _same_conditions(one: Rule, other: Rule) -> bool:
     return _same_tools(one, other) and set(one.callers) == set(other.callers) and same
 
 
-def _approvers(scope: _Scope) -> Iterator[Finding]:
+def _approvers(scope: _Scope) -> Iterator[LintFinding]:
     """Pairs of ask rules that can meet and then leave too few people."""
     asking = [rule for rule in scope.rules if rule.effect == "ask" and rule.approvers]
     for one, other in combinations(asking, 2):

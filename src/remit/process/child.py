@@ -46,7 +46,7 @@ Launch = Callable[
 """Starts a command in a folder with an environment, for a protocol; signals go through the transport that it gives."""
 
 
-class Child(asyncio.SubprocessProtocol):
+class ChildProcess(asyncio.SubprocessProtocol):
     """One child. A subclass may override `heard`, `erred`, `shut`, `exited` and `gone`."""
 
     def __init__(self, *, tail_bytes: int = TAIL_BYTES, grace_s: float = GRACE_S) -> None:

@@ -88,7 +88,7 @@ class ProgramEnd(msgspec.Struct, frozen=True, kw_only=True):
     stderr: Stream = Stream()
 
 
-class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class RunLimits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The limits of one run; every one is enforced, and its mechanism is in the receipt."""
 
     wall_ms: int = 60_000
@@ -117,7 +117,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     artifact_files: int = 100
 
 
-class Usage(msgspec.Struct, frozen=True, kw_only=True):
+class RunUsage(msgspec.Struct, frozen=True, kw_only=True):
     """What a run used, and how that is known."""
 
     wall_ms: int = 0
@@ -127,7 +127,7 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True):
     mechanism: str = ""
 
 
-class Connection(msgspec.Struct, kw_only=True):
+class ConnectionAttempt(msgspec.Struct, kw_only=True):
     """One attempt to reach a host."""
 
     host: str
@@ -150,12 +150,12 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True):
     limits: Mapping[str, str] = msgspec.field(default_factory=dict)
     """The mechanism behind each limit."""
     network: list[str] = []
-    connections: list[Connection] = []
+    connections: list[ConnectionAttempt] = []
     """Connections that it tried to make through the proxy, up to 200."""
-    usage: Usage = Usage()
+    usage: RunUsage = RunUsage()
 
 
-class Execution(ProgramEnd, frozen=True, kw_only=True):
+class ProgramRun(ProgramEnd, frozen=True, kw_only=True):
     """How a run ended, and how it was isolated."""
 
     receipt: Receipt
@@ -165,7 +165,7 @@ def quiet(_stream: Literal["stdout", "stderr"], _data: bytes) -> None:
     """A listener that hears nothing."""
 
 
-class Mount(msgspec.Struct, frozen=True):
+class FolderMount(msgspec.Struct, frozen=True):
     """A folder or file of this machine, and where the program sees it."""
 
     source: Path
@@ -190,13 +190,13 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True):
     """Descriptor that it reads instead of `stdin`, for a program that lasts: its output then goes to the listener
     alone, all of it. The caller closes it.
     """
-    mounts: tuple[Mount, ...] = ()
-    limits: Limits = Limits()
+    mounts: tuple[FolderMount, ...] = ()
+    limits: RunLimits = RunLimits()
     network: tuple[str, ...] = ()
     """Hosts that the filtering proxy lets through; empty: no network."""
     private: tuple[str, ...] = ()
     """Of them those, as `host:port`, whose addresses need not be public: the operator named them."""
-    heard: Callable[[Connection], None] | None = None
+    heard: Callable[[ConnectionAttempt], None] | None = None
     """Hears of each attempt to reach a host, once it is known how it went."""
     inherited: tuple[int, ...] = ()
     """Open descriptors that the program gets as well, under their numbers. The caller closes them."""
@@ -224,7 +224,7 @@ class LooserError(ValueError):
         super().__init__(f"{field}: {why}")
 
 
-class Scratch(Protocol):
+class RunScratch(Protocol):
     """A folder for one run, which goes with this process if that is killed."""
 
     @property
@@ -276,11 +276,11 @@ class Enclosures(Protocol):
         """Raise SandboxUnavailableError if nothing here isolates as the operator demands."""
         ...
 
-    def scratch(self) -> Scratch:
+    def scratch(self) -> RunScratch:
         """Make a folder for one run. Raise OSError."""
         ...
 
-    async def execute(self, spec: Spec, listener: Listener) -> Execution:
+    async def execute(self, spec: Spec, listener: Listener) -> ProgramRun:
         """Run what a caller has decided to the last mount; cancelling it kills the program."""
         ...
 
@@ -314,10 +314,10 @@ class NoEnclosures:
     async def require(self) -> None:
         raise _none()
 
-    def scratch(self) -> Scratch:
+    def scratch(self) -> RunScratch:
         raise _none()
 
-    async def execute(self, spec: Spec, listener: Listener) -> Execution:  # noqa: ARG002 - the port's
+    async def execute(self, spec: Spec, listener: Listener) -> ProgramRun:  # noqa: ARG002 - the port's
         raise _none()
 
     async def kill(self, run: str) -> None:

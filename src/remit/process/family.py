@@ -24,7 +24,7 @@ _PAUSE_S: Final = 0.01
 """For a process that begins its program: until it has, the kernel shows no environment of it."""
 
 
-class Family:
+class ProcessFamily:
     """A child and its descendants."""
 
     def __init__(self) -> None:

@@ -21,7 +21,7 @@ from typing import Final, NamedTuple
 
 from remit.codes import Code
 from remit.errors import ProviderError
-from remit.process.child import Child
+from remit.process.child import ChildProcess
 from remit.process.environment import environment
 from remit.process.reaper import reaped
 from remit.redact import mask
@@ -166,9 +166,9 @@ class Git:
         command = ["git", *words]
         return command if self._env["GIT_ALLOW_PROTOCOL"] == _NONE else reaped(command, _GRACE_S)
 
-    async def _ended(self, words: tuple[str, ...], env: Mapping[str, str], stdin: bytes) -> Child:
+    async def _ended(self, words: tuple[str, ...], env: Mapping[str, str], stdin: bytes) -> ChildProcess:
         """Run git to its end, and to that of all that it started."""
-        child = Child(tail_bytes=_OUTPUT, grace_s=_GRACE_S * 2)
+        child = ChildProcess(tail_bytes=_OUTPUT, grace_s=_GRACE_S * 2)
         try:
             await child.start(self._command(words), env={**self._env, **env}, cwd=str(self.index.parent))
         except OSError as error:

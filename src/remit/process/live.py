@@ -14,7 +14,7 @@ _HELD: Final = 16_000
 """Characters of a line that are kept until its end comes: secrets are masked before a line is cut."""
 
 
-class Live:
+class LiveLines:
     """A listener that reports whole lines as progress: all of them, and at the end what has no line end."""
 
     def __init__(self, progress: Callable[[float, float | None, str], None]) -> None:

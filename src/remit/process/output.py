@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from remit.errors import SettingsError
-from remit.process.child import Child
+from remit.process.child import ChildProcess
 from remit.process.environment import environment
 
 _LONGEST: Final = 64 * 1024
@@ -17,7 +17,7 @@ _LONGEST_S: Final = 30.0
 
 async def output_of(command: Sequence[str], environ: Mapping[str, str], folder: Path, setting: str) -> bytes:
     """Return what a program prints that runs in `folder`. Raise SettingsError, which names the setting."""
-    child = Child(tail_bytes=_LONGEST)
+    child = ChildProcess(tail_bytes=_LONGEST)
     try:
         await child.start(command, env=environment(environ, {}), cwd=str(folder))
         child.close_stdin()

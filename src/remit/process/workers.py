@@ -10,7 +10,7 @@ from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 
-from remit.process.child import Child
+from remit.process.child import ChildProcess
 from remit.process.worker import LENGTH
 
 A = TypeVar("A")
@@ -21,7 +21,7 @@ _JOBS: Final = 200
 """Jobs after which a worker is started again: its memory does not shrink."""
 
 
-class _Worker(Child):
+class _Worker(ChildProcess):
     """One process, which answers one job at a time."""
 
     def __init__(self) -> None:
@@ -53,7 +53,7 @@ class _Worker(Child):
             self._answer.set_exception(ConnectionError("the process ended"))
 
 
-class Workers(Generic[A]):
+class WorkerPool(Generic[A]):
     """Has jobs done in at most so many processes at once, each of which runs a module that calls `answer_jobs`."""
 
     def __init__(self, module: str, answer: type[A] | Any, processes: int = 2, seconds: float = 20.0) -> None:

@@ -31,7 +31,7 @@ from remit.policy.decision import UNKNOWN, Caller, Effect, Facts, Query
 from remit.policy.levels import UNKNOWN_TOOL
 from remit.policy.verdict import DONE, RecordedFacts, effect_of_refusal
 from remit.record.heads import CALL, PART, SESSION
-from remit.record.walk import Origin, Take
+from remit.record.walk import RootOrigin, Take
 from remit.tools.meta import Level, Risk, ToolMeta
 from remit.tools.names import key_of, name_of_model
 
@@ -48,17 +48,17 @@ _decode: Final = msgspec.json.Decoder().decode
 _decode_untrusted: Final = msgspec.json.Decoder(list[dict[str, Any]]).decode
 
 
-class Held(NamedTuple):
+class RememberedApproval(NamedTuple):
     """A remembered approval, and when it was revoked, in microseconds since the Unix epoch."""
 
     rule: Remembered
     until: int = sys.maxsize
 
 
-class Decided(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class RecordedDecision(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A recorded decision."""
 
-    origin: Origin
+    origin: RootOrigin
     event: Event
     payload: Asked
     effect: Effect
@@ -70,7 +70,7 @@ class Decided(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The stream that rules know the caller by."""
     seen: Mapping[str, k.ToolInvocationFinished]
     """The last result of each tool whose results are asked for, by then."""
-    remembered: tuple[Held, ...]
+    remembered: tuple[RememberedApproval, ...]
     """The remembered approvals of the tool, at whatever time they held."""
 
     @property
@@ -88,7 +88,7 @@ class MissingFactError(Exception):
     """A decision cannot be taken again; the message says why."""
 
 
-Judge = Callable[[Decided], Awaitable[None]]
+Judge = Callable[[RecordedDecision], Awaitable[None]]
 """Looks at a decision. Raises MissingFactError if it cannot be taken again."""
 
 
@@ -105,10 +105,10 @@ class DecisionCollector:
         self._judge = judge
         self._wanted = seen
         self._since = since
-        self._waiting: list[Decided] = []
+        self._waiting: list[RecordedDecision] = []
         self._running: dict[str, tuple[str, str]] = {}
         self._results: dict[str, dict[str, k.ToolInvocationFinished]] = {}
-        self._remembered: dict[str, tuple[Held, ...]] = {}
+        self._remembered: dict[str, tuple[RememberedApproval, ...]] = {}
         self._edited: set[str] = set()
         """Questions that people made of others."""
         self._tools: dict[str, str] = {}
@@ -138,38 +138,38 @@ class DecisionCollector:
             except MissingFactError as error:
                 self.missing[str(error)] = self.missing.get(str(error), 0) + 1
 
-    def _start(self, origin: Origin, event: Event, payload: k.ToolInvocationStarted) -> None:
+    def _start(self, origin: RootOrigin, event: Event, payload: k.ToolInvocationStarted) -> None:
         if self._wanted is None or payload.tool_name in self._wanted:
             self._running[payload.invocation_id] = event.stream, payload.tool_name
         if event.seq > origin.taken_until:
             self._add(origin, event, payload, "ask" if payload.confirmation else "allow", event.stream)
 
-    def _finish(self, _origin: Origin, event: Event, payload: k.ToolInvocationFinished) -> None:
+    def _finish(self, _origin: RootOrigin, event: Event, payload: k.ToolInvocationFinished) -> None:
         stream, tool = self._running.pop(payload.invocation_id, ("", ""))
         if stream and _is_done(payload):
             self._results[event.stream] = {**self._results.get(event.stream, {}), tool: payload}
 
-    def _ask(self, origin: Origin, event: Event, payload: k.ConfirmationRequested) -> None:
+    def _ask(self, origin: RootOrigin, event: Event, payload: k.ConfirmationRequested) -> None:
         if (
             payload.provider_id and payload.policy_hash
         ):  # the question itself; the caller's own stream says that it waits
             self._add(origin, event, payload, "ask", event.stream.rpartition(f"/{CONFIRMATION}/")[0])
 
-    def _answer(self, _origin: Origin, _event: Event, payload: k.ConfirmationDecided) -> None:
+    def _answer(self, _origin: RootOrigin, _event: Event, payload: k.ConfirmationDecided) -> None:
         if payload.decision == "edit":
             self._edited.add(payload.replaced_by)
 
-    def _refuse(self, origin: Origin, event: Event, payload: k.GateRefused) -> None:
+    def _refuse(self, origin: RootOrigin, event: Event, payload: k.GateRefused) -> None:
         passed: Effect = "ask" if payload.confirmation else "allow"
         effect = effect_of_refusal(payload.code, payload.stage, passed, model_call=payload.model_call)
         if effect is not None and event.seq > origin.taken_until:
             self._add(origin, event, payload, effect, event.stream)
 
-    def _add(self, origin: Origin, event: Event, payload: Asked, effect: Effect, stream: str) -> None:
+    def _add(self, origin: RootOrigin, event: Event, payload: Asked, effect: Effect, stream: str) -> None:
         if event.at < self._since:
             return
         self._waiting.append(
-            Decided(
+            RecordedDecision(
                 origin=origin,
                 event=event,
                 payload=payload,
@@ -182,15 +182,15 @@ class DecisionCollector:
             )
         )
 
-    def _remember(self, _origin: Origin, event: Event, payload: k.ApprovalRemembered) -> None:
+    def _remember(self, _origin: RootOrigin, event: Event, payload: k.ApprovalRemembered) -> None:
         try:
             rule = parse_remembered(payload.rule)
         except PolicyError:
             return  # which the gate leaves out as well
         self._tools[event.stream] = rule.tool
-        self._remembered[rule.tool] = (Held(rule), *self._remembered.get(rule.tool, ()))
+        self._remembered[rule.tool] = (RememberedApproval(rule), *self._remembered.get(rule.tool, ()))
 
-    def _revoke(self, _origin: Origin, event: Event, _payload: k.ApprovalRevoked) -> None:
+    def _revoke(self, _origin: RootOrigin, event: Event, _payload: k.ApprovalRevoked) -> None:
         tool = self._tools.get(event.stream, "")
         name = event.stream.rpartition("/")[2]
         self._remembered[tool] = tuple(
@@ -215,7 +215,9 @@ class FactReader:
         self._inputs: dict[str, Any] = {}
         self._inherited: dict[str, Mapping[str, k.ToolInvocationFinished]] = {}
 
-    async def facts_of(self, decided: Decided, *, today: ToolMeta | None = None, exact: bool = False) -> RecordedFacts:
+    async def facts_of(
+        self, decided: RecordedDecision, *, today: ToolMeta | None = None, exact: bool = False
+    ) -> RecordedFacts:
         """The facts of a decision; with `today` instead of the tool as it was.
 
         `exact` leaves out remembered approvals that the gate did not look at. Raises MissingFactError or JournalError.
@@ -307,7 +309,7 @@ class FactReader:
             return None
         return schema if isinstance(schema, dict) else None
 
-    async def _beside(self, decided: Decided) -> Facts:
+    async def _beside(self, decided: RecordedDecision) -> Facts:
         """Return what rules may ask for beside the call; what was taken of limits only as far as it was recorded."""
         recorded = decided.payload.facts
         last = decided.seen
@@ -333,7 +335,7 @@ class FactReader:
             self._inherited[stream] = results
         return results
 
-    async def _input(self, origin: Origin) -> Any:
+    async def _input(self, origin: RootOrigin) -> Any:
         created = origin.created
         if created is None:
             return UNKNOWN
@@ -375,7 +377,7 @@ def _is_done(payload: k.ToolInvocationFinished) -> bool:
     return payload.outcome == "success" and payload.step_outcome in DONE
 
 
-def taken_of(decided: Decided) -> Mapping[str, tuple[int, Decimal]]:
+def taken_of(decided: RecordedDecision) -> Mapping[str, tuple[int, Decimal]]:
     """Calls and their sum as the gate counted them before this call, by the id of the rule whose limit it is."""
     facts = decided.payload.facts
     if not isinstance(facts, DecisionFacts):
@@ -383,7 +385,7 @@ def taken_of(decided: Decided) -> Mapping[str, tuple[int, Decimal]]:
     return {rule: (calls, Decimal(total)) for rule, (calls, total) in facts.taken.items()}
 
 
-def _held(decided: Decided, *, exact: bool) -> tuple[Remembered, ...]:
+def _held(decided: RecordedDecision, *, exact: bool) -> tuple[Remembered, ...]:
     """The remembered approvals that the gate had, where it says so; else those that the record knows of."""
     facts = decided.payload.facts
     named = facts.remembered if isinstance(facts, DecisionFacts) else ()

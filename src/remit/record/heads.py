@@ -11,7 +11,7 @@ from remit.jobs.state import ENDED, KIND, stream_of
 from remit.journal.event import HeadQuery
 
 if TYPE_CHECKING:
-    from remit.journal.event import Head
+    from remit.journal.event import StreamHead
     from remit.journal.journal import Journal
 
 SESSION: Final = "session"
@@ -31,7 +31,7 @@ def stream_named(identifier: str) -> str:
     return f"{kind}/{identifier}" if kind else stream_of(identifier)
 
 
-async def head_of(journal: Journal, identifier: str) -> Head:
+async def head_of(journal: Journal, identifier: str) -> StreamHead:
     """The head of a job or a session. Raises NotFoundError."""
     head = await journal.head(stream_named(identifier))
     if head is None:
@@ -45,7 +45,7 @@ def _again(job: str, state: str) -> str:
     )
 
 
-async def open_job(journal: Journal, job: str) -> Head:
+async def open_job(journal: Journal, job: str) -> StreamHead:
     """The head of a job that has not ended. Raises NotFoundError or StateError."""
     head = await journal.head(stream_of(job))
     if head is None:
@@ -55,7 +55,7 @@ async def open_job(journal: Journal, job: str) -> Head:
     return head
 
 
-async def prove_job(journal: Journal, head: Head) -> None:
+async def prove_job(journal: Journal, head: StreamHead) -> None:
     """Raise ChainBrokenError for a job that no worker continues, because it is damaged or was forged."""
     journal.prove(head, (await journal.read(head.stream))[: head.seq])
 

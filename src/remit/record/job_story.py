@@ -14,9 +14,9 @@ from remit.codes import Code
 from remit.errors import ChainBrokenError, PayloadErasedError
 from remit.gateway.confirmation import KIND as CONFIRMATION
 from remit.ids import trace_id
-from remit.jobs.inbox import Inbox
+from remit.jobs.inbox import JobInbox
 from remit.jobs.skills import pins_of
-from remit.jobs.state import ENDED, UNDO_DECISION, History, WaitRecord, doubt_of, stream_of, stuck_by
+from remit.jobs.state import ENDED, UNDO_DECISION, JobHistory, WaitRecord, doubt_of, stream_of, stuck_by
 from remit.journal.event import UNSET, HeadQuery
 from remit.journal.kinds import CallContinued, CallOpened, ErrorInfo, JobCancelled, JobCompleted, JobFailed, decode
 from remit.journal.lineage import origin_of, whole
@@ -24,21 +24,21 @@ from remit.journal.scan import every_head
 from remit.record.heads import CALL, PART, head_of, stream_named
 from remit.record.question import arguments
 from remit.record.step import CallLines, Preview, StepNarrative, lines_of, shown
-from remit.record.story import Story
+from remit.record.story import EventStory
 from remit.record.teller import words
 from remit.record.values import value_of
 from remit.record.views import Artifact, JobRow, JobView, OpenWait, StepMeta, StepRow, TaskError, job_row
 
 if TYPE_CHECKING:
     from remit.journal.blobs import BlobRef
-    from remit.journal.event import Event, Head
+    from remit.journal.event import Event, StreamHead
     from remit.journal.journal import Journal
 
 
 _LINES: Final = 1_000
 
 
-def task_error(history: History, row: JobRow) -> TaskError | None:
+def task_error(history: JobHistory, row: JobRow) -> TaskError | None:
     """Return why a job failed, was cancelled, or cannot continue the code at hand; None if it did not."""
     end, stuck = history.end, history.stuck
     if isinstance(end, JobFailed):
@@ -65,7 +65,7 @@ def error_view(error: ErrorInfo) -> TaskError:
     )
 
 
-def artifacts(history: History) -> tuple[Artifact, ...]:
+def artifacts(history: JobHistory) -> tuple[Artifact, ...]:
     """The evidence of every call, in order."""
     return tuple(
         Artifact(
@@ -88,7 +88,7 @@ def trace_lines(events: Sequence[Event]) -> tuple[str, ...]:
     return (*lines, f"… and {more} more") if more else tuple(lines)
 
 
-def step_rows(story: Story, preview: Preview = shown) -> tuple[StepRow, ...]:
+def step_rows(story: EventStory, preview: Preview = shown) -> tuple[StepRow, ...]:
     """Every effect in the order in which it began; most of the time goes into previews."""
     return tuple(step_row(step) for step in story.tell(preview))
 
@@ -122,7 +122,7 @@ def step_row(told: StepNarrative) -> StepRow:
     )
 
 
-def open_waits(history: History, decided: Container[tuple[str, int]] = ()) -> tuple[OpenWait, ...]:
+def open_waits(history: JobHistory, decided: Container[tuple[str, int]] = ()) -> tuple[OpenWait, ...]:
     """Return the waits of a job that go on; `decided`: attempts of steps that people have decided on since."""
     waits = (
         _open(history, step, key, record)
@@ -132,19 +132,19 @@ def open_waits(history: History, decided: Container[tuple[str, int]] = ()) -> tu
     return tuple(wait for wait in waits if not (wait.attempt and (wait.step, wait.attempt) in decided))
 
 
-def _ended(history: History, step: str) -> bool:
+def _ended(history: JobHistory, step: str) -> bool:
     """Return whether a call that had to wait has come to its end all the same, as its provider could tell."""
     if step in history.models:
         return history.models[step].ended
     return step in history.calls and history.calls[step].ended
 
 
-def _doubted(history: History, step: str, key: str) -> int:
+def _doubted(history: JobHistory, step: str, key: str) -> int:
     attempt = history.in_doubt(step)
     return attempt if attempt is not None and key == doubt_of(attempt) else 0
 
 
-def _open(history: History, step: str, key: str, record: WaitRecord) -> OpenWait:
+def _open(history: JobHistory, step: str, key: str, record: WaitRecord) -> OpenWait:
     attempt = _doubted(history, step, key)
     call = history.calls.get(step)
     sent = call.started if attempt and call is not None else None
@@ -168,7 +168,7 @@ class JobStory:
     def __init__(self, row: JobRow) -> None:
         self.job = row.job
         self.row = row
-        self.story = Story()
+        self.story = EventStory()
         """Its events so far; anyone who reads the job reads them into it."""
         self.decided: Container[tuple[str, int]] = frozenset()
         """Attempts of steps that people decided on and the job has not seen yet."""
@@ -181,7 +181,7 @@ class JobStory:
         """The position up to which each question was read."""
 
     @property
-    def history(self) -> History:
+    def history(self) -> JobHistory:
         """Return what is recorded of it so far."""
         return self.story.history
 
@@ -264,7 +264,7 @@ def _no_preview(*_: object) -> str:
     return ""
 
 
-async def story_of(journal: Journal, identifier: str) -> Story:
+async def story_of(journal: Journal, identifier: str) -> EventStory:
     """The story of a job or session, with who allowed what. Raises NotFoundError."""
     await head_of(journal, identifier)
     streams = [stream_named(identifier), *await beside(journal, identifier)]
@@ -273,7 +273,7 @@ async def story_of(journal: Journal, identifier: str) -> Story:
         events += _since_continued(identifier, await whole(journal, await journal.read(stream)))
     if len(streams) > 1:
         events.sort(key=lambda event: event.at)  # stable: each stream keeps its order
-    story = Story(events)
+    story = EventStory(events)
     await ask_about(journal, story, streams, {})
     return story
 
@@ -290,12 +290,12 @@ def _since_continued(session: str, events: list[Event]) -> list[Event]:
     return []
 
 
-async def decided_since(journal: Journal, job: str, history: History) -> set[tuple[str, int]]:
+async def decided_since(journal: Journal, job: str, history: JobHistory) -> set[tuple[str, int]]:
     """The attempts of uncertain steps, as (step, attempt), that people decided on and the job has not seen yet."""
     doubts = [(step, attempt) for step in history.calls if (attempt := history.in_doubt(step)) is not None]
     if not doubts:
         return set()
-    inbox = Inbox(journal, job)
+    inbox = JobInbox(journal, job)
     try:
         await inbox.refresh()
     except ChainBrokenError:
@@ -333,7 +333,7 @@ async def _kept(journal: Journal, ref: BlobRef) -> bytes | None:
         return None
 
 
-async def ask_about(journal: Journal, story: Story, streams: list[str], known: dict[str, int]) -> None:
+async def ask_about(journal: Journal, story: EventStory, streams: list[str], known: dict[str, int]) -> None:
     """Read the questions of these streams; `known` says how far each was read before, and afterwards how far now."""
     for stream in streams:
         query = HeadQuery(kind=CONFIRMATION, prefix=f"{stream}/", limit=_RECENT)
@@ -361,7 +361,7 @@ async def beside(journal: Journal, identifier: str) -> list[str]:
     return list(dict.fromkeys(streams))
 
 
-async def _continued_in(journal: Journal, head: Head) -> AsyncIterator[str]:
+async def _continued_in(journal: Journal, head: StreamHead) -> AsyncIterator[str]:
     """Give the streams of calls that a stream of a session says were made again in it."""
     async for events in journal.pages(head):
         for event in events:

@@ -16,7 +16,7 @@ from remit.record.heads import stream_named
 from remit.record.views import JobRow, job_row
 
 if TYPE_CHECKING:
-    from remit.journal.event import Head
+    from remit.journal.event import StreamHead
     from remit.journal.journal import Journal
 
 _PAGE: Final = 500
@@ -49,7 +49,7 @@ class JobSearch(msgspec.Struct, frozen=True, kw_only=True):
     limit: int = 20
 
 
-class Found(msgspec.Struct, frozen=True, kw_only=True):
+class FoundPage(msgspec.Struct, frozen=True, kw_only=True):
     """A page of what was found."""
 
     rows: list[JobRow]
@@ -57,7 +57,7 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
     """`before` of the next page; None if there is no more. A page may be short and still have a next one."""
 
 
-async def search(journal: Journal, wanted: JobSearch) -> Found:
+async def search(journal: Journal, wanted: JobSearch) -> FoundPage:
     """The newest jobs that are wanted, newest first."""
     rows: list[JobRow] = []
     before, looked_at = wanted.before, 0
@@ -74,19 +74,19 @@ async def search(journal: Journal, wanted: JobSearch) -> Found:
         for head in heads:
             row = job_row(head)
             if row.created_at < wanted.since:
-                return Found(rows=rows, next=None)  # the others are older
+                return FoundPage(rows=rows, next=None)  # the others are older
             before = row.job
             if await _fits(journal, head, row, wanted):
                 rows.append(row)
                 if len(rows) == wanted.limit:
-                    return Found(rows=rows, next=before)
+                    return FoundPage(rows=rows, next=before)
         if len(heads) < _PAGE:
-            return Found(rows=rows, next=None)
+            return FoundPage(rows=rows, next=None)
         looked_at += len(heads)
-    return Found(rows=rows, next=before)
+    return FoundPage(rows=rows, next=before)
 
 
-async def _fits(journal: Journal, head: Head, row: JobRow, wanted: JobSearch) -> bool:
+async def _fits(journal: Journal, head: StreamHead, row: JobRow, wanted: JobSearch) -> bool:
     if wanted.until is not None and row.created_at >= wanted.until:
         return False
     words = f"{row.title}\n{row.name}\n{row.job}".casefold()

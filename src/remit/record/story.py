@@ -10,13 +10,13 @@ from typing import Any, ClassVar, Final, Literal
 
 import msgspec
 
-from remit.jobs.state import History
+from remit.jobs.state import JobHistory
 from remit.journal import kinds as k
 from remit.journal.event import Event
-from remit.journal.lineage import Origins, origin_of
+from remit.journal.lineage import EventOrigins, origin_of
 from remit.record.question import read_question
 from remit.record.step import Continued, Drift, Preview, StepNarrative, Waited, shown
-from remit.record.teller import Child, Drifted, Seen, Teller, Try, children, drift_of, state_of
+from remit.record.teller import AttemptFacts, ChildFacts, Drifted, StepFacts, Teller, children, drift_of, state_of
 
 SegmentKind = Literal["queued", "working", "waiting", "stuck", "interrupted"]
 
@@ -118,12 +118,12 @@ _ABOUT: Final = (
 """Events that name a step and are no part of what it did."""
 
 
-class Story:
+class EventStory:
     """A job's events, read once and carried on as more of them come."""
 
     def __init__(self, events: Iterable[Event] = ()) -> None:
-        self.history = History()
-        self.steps: dict[str, Seen] = {}
+        self.history = JobHistory()
+        self.steps: dict[str, StepFacts] = {}
         """The facts of each step, in the order in which they began."""
         self.drifts: list[Drift] = []
         self.recoveries: list[Recovery] = []
@@ -136,10 +136,10 @@ class Story:
         self.ended_at: int | None = None
         self.session: k.SessionOpened | None = None
         self._timeline = Timeline()
-        self._origins = Origins()
+        self._origins = EventOrigins()
         self._taken_from = ""
         """The job that the event at hand was taken from."""
-        self._children: tuple[int, dict[str, Child]] = 0, {}
+        self._children: tuple[int, dict[str, ChildFacts]] = 0, {}
         self.read(events)
 
     def read(self, events: Iterable[Event]) -> None:
@@ -249,10 +249,10 @@ class Story:
 
     # --- reading
 
-    def _step(self, step: str, at: int) -> Seen:
+    def _step(self, step: str, at: int) -> StepFacts:
         track = self.steps.get(step)
         if track is None:
-            track = self.steps[step] = Seen(at, self._taken_from)
+            track = self.steps[step] = StepFacts(at, self._taken_from)
         elif at > track.until:
             track.until = at
         return track
@@ -265,7 +265,7 @@ class Story:
             self._step(step, at)
 
     def _start(self, payload: k.ToolInvocationStarted | k.CommandStarted, at: int) -> None:
-        self._step(payload.step, at).tries += (Try(payload.attempt, at),)
+        self._step(payload.step, at).tries += (AttemptFacts(payload.attempt, at),)
 
     def _open(self, payload: k.SessionOpened, _at: int) -> None:
         self.session = payload
@@ -303,7 +303,7 @@ class Story:
         step = self._step(payload.step, at)
         if step.tries:
             announced = step.tries[-1]
-            step.tries = (*step.tries[:-1], Try(announced.number, announced.since, at, payload))
+            step.tries = (*step.tries[:-1], AttemptFacts(announced.number, announced.since, at, payload))
 
     def _wait(self, payload: k.JobWaiting, at: int) -> None:
         waited = Waited(
@@ -351,16 +351,16 @@ class Story:
         teller = Teller(self.history, self.drifts, preview)
         return (self._told(step, track, teller) for step, track in self.steps.items() if self._is_step(step, track))
 
-    def _told(self, step: str, one: Seen, teller: Teller) -> StepNarrative:
+    def _told(self, step: str, one: StepFacts, teller: Teller) -> StepNarrative:
         return teller.tell(step, one, self._child(step) if step in self.history.children else None)
 
-    def _is_step(self, step: str, one: Seen) -> bool:
+    def _is_step(self, step: str, one: StepFacts) -> bool:
         """Return whether something was done there; a worker that could not go on leaves a mark anywhere."""
         history = self.history
         known = step in history.places or step in history.calls or step in history.models
         return known or one.relayed is not None
 
-    def _child(self, step: str) -> Child:
+    def _child(self, step: str) -> ChildFacts:
         """A child recipe; what is known of all of them is made once for so many events."""
         if self._children[0] != self.events:
             states = [

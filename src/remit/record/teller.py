@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from msgspec import structs
 
-from remit.jobs.state import History
+from remit.jobs.state import JobHistory
 from remit.journal import kinds as k
 from remit.journal.event import Event
 from remit.journal.kinds import JobFailed
@@ -46,7 +46,7 @@ _OVER = frozenset({"ok", "failed", "blocked"})
 """States in which a step has ended."""
 
 
-def state_of(history: History, step: str, one: Seen) -> StepState:
+def state_of(history: JobHistory, step: str, one: StepFacts) -> StepState:
     """Return where a step stands, by what is recorded of it; a child recipe stands where its steps do (children.py)."""
     ended = history.end is not None
     if step in history.calls:
@@ -79,12 +79,12 @@ def drift_of(payload: Drifted, at: int) -> Drift:
 class Teller:
     """Tells steps of one job, with values as `preview` shows them."""
 
-    def __init__(self, history: History, drifts: Sequence[Drift] = (), preview: Preview = shown) -> None:
+    def __init__(self, history: JobHistory, drifts: Sequence[Drift] = (), preview: Preview = shown) -> None:
         self._history = history
         self._drifts = drifts
         self._preview = preview
 
-    def tell(self, step: str, one: Seen, child: Child | None = None) -> StepNarrative:
+    def tell(self, step: str, one: StepFacts, child: ChildFacts | None = None) -> StepNarrative:
         """A step; `child` says where it stands if it is a child recipe."""
         history = self._history
         state = child.state if child is not None else state_of(history, step, one)
@@ -107,7 +107,7 @@ class Teller:
             return self._model(step, history.models[step], common)
         return self._other(step, one, common)
 
-    def _other(self, step: str, one: Seen, common: dict[str, Any]) -> StepNarrative:
+    def _other(self, step: str, one: StepFacts, common: dict[str, Any]) -> StepNarrative:
         """A step that called nothing."""
         history = self._history
         if one.relayed is not None:
@@ -252,7 +252,7 @@ def _llm(asked: k.CommandStarted | k.CommandCommitted, committed: k.CommandCommi
     )
 
 
-class Try(NamedTuple):
+class AttemptFacts(NamedTuple):
     """An attempt as it was announced, and as it ended if that was recorded."""
 
     number: int
@@ -283,7 +283,7 @@ class Try(NamedTuple):
         )
 
 
-class Seen:
+class StepFacts:
     """The facts of one step while its events are read; a job may have ten thousand of them."""
 
     __slots__ = (
@@ -293,7 +293,7 @@ class Seen:
     def __init__(self, at: int, taken_from: str = "") -> None:
         self.since = self.until = at
         self.taken_from = taken_from
-        self.tries: tuple[Try, ...] = ()
+        self.tries: tuple[AttemptFacts, ...] = ()
         self.waits: dict[str, Waited] = {}
         self.asked: dict[str, QuestionRecord] = {}
         self.relayed: k.RequestRelayed | None = None
@@ -312,7 +312,7 @@ _BUSY: Final[tuple[StepState, ...]] = ("unknown", "waiting", "running")
 """The states that a child has as long as one of its steps has; the first counts most."""
 
 
-class Child(NamedTuple):
+class ChildFacts(NamedTuple):
     """A child recipe."""
 
     state: StepState
@@ -320,7 +320,7 @@ class Child(NamedTuple):
     """When the last of its steps was heard of, in microseconds since the Unix epoch."""
 
 
-def children(history: History, steps: Collection[tuple[str, StepState, int]]) -> dict[str, Child]:
+def children(history: JobHistory, steps: Collection[tuple[str, StepState, int]]) -> dict[str, ChildFacts]:
     """Each child, by its place; `steps` are those of the job: place, state, and when it was heard of last."""
     states = child_states(history, ((step, state) for step, state, _ in steps))
     until = dict.fromkeys(states, 0)
@@ -330,10 +330,10 @@ def children(history: History, steps: Collection[tuple[str, StepState, int]]) ->
             if place in until:
                 until[place] = max(until[place], last)
             place = place.rpartition(".")[0]
-    return {place: Child(state, until[place]) for place, state in states.items()}
+    return {place: ChildFacts(state, until[place]) for place, state in states.items()}
 
 
-def child_states(history: History, states: Iterable[tuple[str, str]]) -> dict[str, StepState]:
+def child_states(history: JobHistory, states: Iterable[tuple[str, str]]) -> dict[str, StepState]:
     """Return where each child stands, by its place; `states` are those of the job's steps, by place."""
     if not history.children:
         return {}
@@ -353,7 +353,7 @@ def child_states(history: History, states: Iterable[tuple[str, str]]) -> dict[st
     return {child: _state(child, busy, newest, history) for child in history.children}
 
 
-def _state(child: str, busy: Mapping[str, StepState], newest: Mapping[str, int], history: History) -> StepState:
+def _state(child: str, busy: Mapping[str, StepState], newest: Mapping[str, int], history: JobHistory) -> StepState:
     end, returned = history.end, history.returned.get(child)
     if returned is not None:
         return "failed" if returned.error else "ok"

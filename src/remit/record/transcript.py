@@ -24,11 +24,11 @@ from remit.errors import NotCanonicalError, StateError
 from remit.gateway import outcome as words
 from remit.gateway.outcome import text_of
 from remit.jobs.effects.outcomes import recorded_outcome
-from remit.jobs.state import History, stream_of
+from remit.jobs.state import JobHistory, stream_of
 from remit.journal.kinds import CommandCommitted, CommandStarted, MessageKept, decode
 from remit.journal.lineage import whole
 from remit.models.arguments import InvalidArgumentsError, arguments_of
-from remit.models.message import Message, ToolCall, ToolResult, digest_of, results
+from remit.models.message import Message, ToolCall, ToolMessage, digest_of, results
 from remit.models.message import decode as message_of
 from remit.models.prompt import ToolSpec
 from remit.models.thread import EMPTY, START, Thread, is_brief, tip_of
@@ -61,7 +61,7 @@ LEFT_OUT: Final = re.compile(r"\n\[(?:cut: characters \d|left out to make room;)
 NO_RESULTS: Final[Mapping[str, str]] = MappingProxyType({})
 
 
-class Results:
+class CallResults:
     """Results of every call, in full."""
 
     def __init__(self, limit: int, earlier: Mapping[str, str] = NO_RESULTS) -> None:
@@ -191,19 +191,19 @@ class Prompts:
         return message_of(self._bodies[newest]) if newest else None
 
 
-async def result_of(call: ToolCall, record: CallRecord | None, journal: Journal) -> ToolResult:
+async def result_of(call: ToolCall, record: CallRecord | None, journal: Journal) -> ToolMessage:
     """Return what a model is told of a call of a job that has ended, even if no one knows its outcome."""
     if record is None:
         text = words.UNKNOWN if call.name.startswith(RUN) else words.STOPPED
-        return ToolResult(call.id, call.name, text, failed=True)
+        return ToolMessage(call.id, call.name, text, failed=True)
     if not record.ended:
-        return ToolResult(call.id, call.name, words.UNKNOWN if record.unknown else words.STOPPED, failed=True)
+        return ToolMessage(call.id, call.name, words.UNKNOWN if record.unknown else words.STOPPED, failed=True)
     outcome: Outcome = await recorded_outcome(record, journal)
-    text = Results(LONG_RESULT).keep(call.id, outcome.value) if outcome.ok else words.failure(outcome)
-    return ToolResult(call.id, call.name, text, failed=not outcome.ok)
+    text = CallResults(LONG_RESULT).keep(call.id, outcome.value) if outcome.ok else words.failure(outcome)
+    return ToolMessage(call.id, call.name, text, failed=not outcome.ok)
 
 
-def steps_of(answers: Iterable[tuple[str, tuple[ToolCall, ...]]], history: History) -> dict[str, str]:
+def steps_of(answers: Iterable[tuple[str, tuple[ToolCall, ...]]], history: JobHistory) -> dict[str, str]:
     """The step at which each call was made, by the call's identifier.
 
     An agent makes the calls of one answer after it and in their order, and leaves out those that it refuses, so a walk
@@ -242,7 +242,7 @@ def _is(call: ToolCall, record: CallRecord) -> bool:
         return False
 
 
-class Earlier(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class EarlierConversation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A conversation, as the input of an agent names it."""
 
     job: str
@@ -253,7 +253,7 @@ class Earlier(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The results of the calls in its last message, if that ends with calls."""
 
 
-class Recalled(NamedTuple):
+class RecalledConversation(NamedTuple):
     """A conversation, read again."""
 
     thread: Thread
@@ -270,20 +270,20 @@ class _Part(NamedTuple):
 
 
 _KEPT: Final = 16
-_kept: Final[dict[str, Recalled]] = {}
+_kept: Final[dict[str, RecalledConversation]] = {}
 """Conversations that were read last, by tip, without any that may be erased: the next turn reads only what is new."""
 
 
 async def prompts_of(journal: Journal, events: list[Event], *, own: bool) -> Prompts:
     """The newest prompt of a job with all messages, those that earlier jobs hold included."""
     job, tip = _before(events)
-    base = (await recall(journal, Earlier(job=job, tip=tip))).thread if job else EMPTY
+    base = (await recall(journal, EarlierConversation(job=job, tip=tip))).thread if job else EMPTY
     prompts = Prompts(journal, own=own, base=base)
     await prompts.fold(events)
     return prompts
 
 
-async def referring(job: str, events: list[Event], journal: Journal) -> Earlier | None:
+async def referring(job: str, events: list[Event], journal: Journal) -> EarlierConversation | None:
     """A reference to the conversation of a job that has ended; None if it asked nothing.
 
     Each call in its last answer has a result, even if no one knows its outcome.
@@ -294,14 +294,14 @@ async def referring(job: str, events: list[Event], journal: Journal) -> Earlier 
         return None
     answer = prompts.answer
     if answer is None or not answer.calls:
-        return Earlier(job=job, tip=prompts.tip)
-    history = History(events)
+        return EarlierConversation(job=job, tip=prompts.tip)
+    history = JobHistory(events)
     made = {call: history.calls[step] for call, step in steps_of(prompts.answers, history).items()}
     last = [await result_of(call, made.get(call.id), journal) for call in answer.calls]
-    return Earlier(job=job, tip=prompts.tip, more=(results(*last),))
+    return EarlierConversation(job=job, tip=prompts.tip, more=(results(*last),))
 
 
-async def recall(journal: Journal, earlier: Earlier) -> Recalled:
+async def recall(journal: Journal, earlier: EarlierConversation) -> RecalledConversation:
     """Read a conversation again. Raises StateError if it is not there, PayloadErasedError if it was erased."""
     thread = await _recall(journal, earlier, _kept)
     if thread is None:  # a result was cut since, which stands before what is kept
@@ -316,7 +316,9 @@ async def recall(journal: Journal, earlier: Earlier) -> Recalled:
     return thread
 
 
-async def _recall(journal: Journal, earlier: Earlier, kept: Mapping[str, Recalled]) -> Recalled | None:
+async def _recall(
+    journal: Journal, earlier: EarlierConversation, kept: Mapping[str, RecalledConversation]
+) -> RecalledConversation | None:
     """Out of what is kept, and the jobs since; None: those do not hold every result that is cut in it."""
     parts: list[_Part] = []
     job, tip, base = earlier.job, earlier.tip, kept.get(earlier.tip)
@@ -339,10 +341,12 @@ async def _recall(journal: Journal, earlier: Earlier, kept: Mapping[str, Recalle
     for events, answers in reversed(answered):
         missing = wanted.keys() - results.keys()
         if missing:
-            results |= await _outcomes(journal, History(events), answers, missing)
+            results |= await _outcomes(journal, JobHistory(events), answers, missing)
     if base is not None and not results.keys() >= wanted.keys():
         return None
-    return Recalled(thread, {call: text for call, text in results.items() if call in wanted and text != wanted[call]})
+    return RecalledConversation(
+        thread, {call: text for call, text in results.items() if call in wanted and text != wanted[call]}
+    )
 
 
 def _before(events: list[Event]) -> tuple[str, str]:
@@ -356,12 +360,14 @@ def _before(events: list[Event]) -> tuple[str, str]:
 
 def _cut(messages: list[Message]) -> dict[str, str]:
     """The results of tools that are not whole in a conversation."""
-    blocks = [block for message in messages for block in message.blocks if isinstance(block, ToolResult)]
+    blocks = [block for message in messages for block in message.blocks if isinstance(block, ToolMessage)]
     tools = [block for block in blocks if block.name != READ_MORE and not block.name.startswith(RUN)]
     return {block.id: block.text for block in tools if LEFT_OUT.search(block.text)}
 
 
-async def _outcomes(journal: Journal, history: History, answers: Answers, wanted: AbstractSet[str]) -> dict[str, str]:
+async def _outcomes(
+    journal: Journal, history: JobHistory, answers: Answers, wanted: AbstractSet[str]
+) -> dict[str, str]:
     """Those of the wanted results that a job holds: as its calls gave them, or as it was given them itself."""
     given = await _given(journal, history)
     outcomes = {call: given[call] for call in wanted if call in given}
@@ -373,7 +379,7 @@ async def _outcomes(journal: Journal, history: History, answers: Answers, wanted
     return outcomes
 
 
-async def _given(journal: Journal, history: History) -> dict[str, str]:
+async def _given(journal: Journal, history: JobHistory) -> dict[str, str]:
     """Whole results that a job was given, as those that began before conversations were referred to."""
     created = history.created
     recorded = await journal.value(created.input, created.input_blob) if created is not None else None

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from remit.journal import kinds as k
-from remit.record.walk import Origin, Shares, Take, walk
+from remit.record.walk import RootOrigin, Shares, Take, walk
 from remit.tools.listings import ToolUse, ToolVersion
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ class Use:
         self.key = key
         self.calls = 0
         self.first_at = self.last_at = at
-        self.origins: dict[str, Origin] = {}
+        self.origins: dict[str, RootOrigin] = {}
         """The jobs, sessions and calls from outside that made them, by stream."""
         self.responses: dict[str, int] = {}
         """Calls by the digest of the output schema that their results had."""
@@ -70,7 +70,7 @@ class UseCollector:
             k.JobForked: self._fork,
         }
 
-    def _start(self, origin: Origin, event: Event, payload: k.ToolInvocationStarted) -> None:
+    def _start(self, origin: RootOrigin, event: Event, payload: k.ToolInvocationStarted) -> None:
         if (self._tool and payload.tool_name != self._tool) or event.at < self._since:
             return
         key = self._note(origin, event, payload)
@@ -80,19 +80,19 @@ class UseCollector:
         use.calls += event.seq > origin.taken_until
         self._running[payload.invocation_id] = use
 
-    def _note(self, origin: Origin, event: Event, payload: k.ToolInvocationStarted) -> Key:
+    def _note(self, origin: RootOrigin, event: Event, payload: k.ToolInvocationStarted) -> Key:
         """Remember that a call stands there, which a fork may share."""
         key = payload.tool_name, payload.provider_id, payload.tool_version, payload.request_schema_hash
         self._announced.note(origin, event, key)
         return key
 
-    def _fork(self, origin: Origin, event: Event, payload: k.JobForked) -> None:
+    def _fork(self, origin: RootOrigin, event: Event, payload: k.JobForked) -> None:
         """Count a fork among the users of what the events that it shares were recorded under."""
         for key, times in self._announced.of(origin, payload):
             if self._tool in {"", key[0]}:
                 self._share(origin, event, key, len(times))
 
-    def _share(self, origin: Origin, event: Event, key: Key, _count: int) -> None:
+    def _share(self, origin: RootOrigin, event: Event, key: Key, _count: int) -> None:
         self._use(key, event.at).origins.setdefault(origin.root, origin)
 
     def _use(self, key: Key, at: int) -> Use:
@@ -101,7 +101,7 @@ class UseCollector:
             use = self.found[key] = Use(key, at)
         return use
 
-    def _finish(self, _origin: Origin, _event: Event, payload: k.ToolInvocationFinished) -> None:
+    def _finish(self, _origin: RootOrigin, _event: Event, payload: k.ToolInvocationFinished) -> None:
         use = self._running.pop(payload.invocation_id, None)
         if use is not None and payload.response_schema_hash:
             use.responses[payload.response_schema_hash] = use.responses.get(payload.response_schema_hash, 0) + 1

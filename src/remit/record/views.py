@@ -8,7 +8,7 @@ import msgspec
 
 from remit.jobs.routes import unkept
 from remit.jobs.state import CODE, WAITING, job_of
-from remit.journal.event import Head
+from remit.journal.event import StreamHead
 from remit.journal.kinds import ScheduleOrigin, UntrustedArgument
 from remit.record.step import StepNarrative
 
@@ -343,7 +343,7 @@ class VerifyReport(msgspec.Struct, frozen=True, kw_only=True):
         return not self.problems and not self.keyless
 
 
-def session_row(head: Head) -> SessionRow:
+def session_row(head: StreamHead) -> SessionRow:
     """A session's head as a row."""
     return SessionRow(
         session=head.stream.partition("/")[2],
@@ -355,7 +355,7 @@ def session_row(head: Head) -> SessionRow:
     )
 
 
-def job_row(head: Head) -> JobRow:
+def job_row(head: StreamHead) -> JobRow:
     """A job's head as a row."""
     labels = {key: value for key, value in head.labels.items() if not key.startswith("remit.")}
     return JobRow(

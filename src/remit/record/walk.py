@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from remit.policy.decision import CallerKind
 
 Thing = TypeVar("Thing", bound=Hashable)
-Take = Callable[["Origin", "Event", Any], object]
+Take = Callable[["RootOrigin", "Event", Any], object]
 """Takes a payload, with the stream and the event that it stands in."""
 _PAGE: Final = 5_000
 """Events that are read at once."""
@@ -40,7 +40,7 @@ _IN_SESSIONS: Final = frozenset({k.CallOpened.KIND, k.CallContinued.KIND})
 _TELLING: Final = frozenset(kind.KIND for kind in _OF_STREAMS)
 
 
-class Origin:
+class RootOrigin:
     """A job, a session, or a call from outside, as far as it is known: the root of the streams that events stand in."""
 
     __slots__ = ("created", "ended", "kind", "name", "root", "scope", "shares", "taken_until")
@@ -85,7 +85,7 @@ class Settling(Collector, Protocol):
         ...
 
 
-def jobs_under(origins: Collection[Origin], most: int) -> dict[str, Any]:
+def jobs_under(origins: Collection[RootOrigin], most: int) -> dict[str, Any]:
     """Return how many of these jobs are `open` and have `ended`, and the first few `open_jobs`."""
     open_jobs = [origin.id for origin in origins if not origin.ended]
     return {
@@ -102,7 +102,7 @@ class Shares(Generic[Thing]):
         self._places: dict[str, dict[Thing, tuple[list[int], list[int]]]] = {}
         """Positions and moments of each thing, by root and thing."""
 
-    def note(self, origin: Origin, event: Event, thing: Thing) -> None:
+    def note(self, origin: RootOrigin, event: Event, thing: Thing) -> None:
         """Remember that a thing stands at an event."""
         things = self._places.get(origin.root)
         if things is None:
@@ -113,7 +113,7 @@ class Shares(Generic[Thing]):
         places[0].append(event.seq)
         places[1].append(event.at)
 
-    def of(self, fork: Origin, payload: k.JobForked) -> list[tuple[Thing, list[int]]]:
+    def of(self, fork: RootOrigin, payload: k.JobForked) -> list[tuple[Thing, list[int]]]:
         """Return what a fork shares, each with the moments (µs) at which it was recorded; forks of it share it too."""
         shared: list[tuple[Thing, list[int]]] = []
         if payload.shared:
@@ -200,20 +200,20 @@ class _Origins:
     """Roots, as far as they are known."""
 
     def __init__(self) -> None:
-        self._known: dict[str, Origin] = {}
-        self._by_stream: dict[str, Origin] = {}
+        self._known: dict[str, RootOrigin] = {}
+        self._by_stream: dict[str, RootOrigin] = {}
 
-    def of(self, event: Event, payload: k.Payload | None) -> Origin:
+    def of(self, event: Event, payload: k.Payload | None) -> RootOrigin:
         """The origin of an event, which may itself tell of it."""
         origin = self._by_stream.get(event.stream)
         if origin is None:
             root = root_of(event.stream)
-            origin = self._by_stream[event.stream] = self._known.setdefault(root, Origin(root))
+            origin = self._by_stream[event.stream] = self._known.setdefault(root, RootOrigin(root))
         if event.kind in _TELLING and payload is not None:
             self._tell(origin, event, payload)
         return origin
 
-    def _tell(self, origin: Origin, event: Event, payload: k.Payload) -> None:
+    def _tell(self, origin: RootOrigin, event: Event, payload: k.Payload) -> None:
         match payload:
             case k.JobCreated():
                 origin.created, origin.name = payload, payload.name

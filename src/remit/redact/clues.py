@@ -30,7 +30,7 @@ class Clues(NamedTuple):
     """Those that a text holds."""
 
     names: tuple[str, ...]
-    shapes: tuple[Shape, ...]
+    shapes: tuple[TokenShape, ...]
 
     def within(self, text: str) -> bool:
         """Return whether this part of the text may hold one of them."""
@@ -68,7 +68,7 @@ def lower(text: str) -> str:
     return lowered if len(lowered) == len(text) else text.replace("İ", "I").lower()
 
 
-class Shape(NamedTuple):
+class TokenShape(NamedTuple):
     """A kind of token."""
 
     clue: str
@@ -100,7 +100,7 @@ _AFTER: Final = (
 """Places that a token begins after: no letter and no digit, unless they end an escape sequence or set a colour."""
 
 
-def _shape(head: str, body: str, least: int, cut: int = 1) -> Shape:
+def _shape(head: str, body: str, least: int, cut: int = 1) -> TokenShape:
     """A token: `least` of the characters of its body behind its head, or before the end of the text `cut` of them.
 
     There one has to be a digit, for a text may well end with a word that begins like a token.
@@ -109,7 +109,7 @@ def _shape(head: str, body: str, least: int, cut: int = 1) -> Shape:
     begin = "|".join([place.format(fixed) for place in _AFTER])
     many = f"|{after}{{16}}" if cut == 1 else ""
     rest = rf"(?={after}{{0,32}}[0-9]{many}){after}{{{cut},256}}+{_CUT}"
-    return Shape(head, rf"{fixed}(?:{begin})(?:{after}{{{least},}}[\w-]*+|{rest})")
+    return TokenShape(head, rf"{fixed}(?:{begin})(?:{after}{{{least},}}[\w-]*+|{rest})")
 
 
 _DISTINCT: Final = 5
@@ -124,9 +124,9 @@ def kinds(file: str) -> list[tuple[str, str, int]]:
 
 
 @cache
-def _rows() -> dict[str, tuple[Shape, ...]]:
+def _rows() -> dict[str, tuple[TokenShape, ...]]:
     """Return the shapes by what their tokens begin with, the longest first; each with those of shorter ones."""
-    rows: dict[str, list[Shape]] = {}
+    rows: dict[str, list[TokenShape]] = {}
     for head, body, least in kinds("own_shapes.txt"):
         rows[head] = [_shape(head, body, least, 1 if len(head) > 2 else 24)]  # noqa: PLR2004 - SK begins words
     for head, body, least in kinds("shapes.txt"):
@@ -154,7 +154,7 @@ _LONG: Final = b"\1" * _LEAST
 _TOKEN_CHARS: Final = bytes([re.fullmatch(r"[\w.~+/=-]", chr(byte), re.ASCII) is not None for byte in range(256)])
 
 
-def shapes_of(text: str) -> tuple[Shape, ...]:
+def shapes_of(text: str) -> tuple[TokenShape, ...]:
     """Return the shapes of tokens that the text may hold."""
     shapes = {shape: None for shape in _OTHER if shape.clue in text}
     runs = "".join(_runs(text))
@@ -182,17 +182,17 @@ def _runs(text: str) -> Iterator[str]:
 _OTHER: Final = (
     # What keys, and the tokens of a few, begin with in base64.
     *(
-        Shape(begin, rf"{begin}(?:[\w+/-]{{16,}}=*|[\w+/=-]{{1,256}}+{_CUT})")
+        TokenShape(begin, rf"{begin}(?:[\w+/-]{{16,}}=*|[\w+/=-]{{1,256}}+{_CUT})")
         for begin in ("LS0tLS1CRUdJTi", "Z2hwX", "Z2l0aHViX3BhdF", "c2stYW50L", "c2stcHJva", "eG94Y")
     ),
-    Shape(":AA", r":AA(?<=[0-9]{8}:AA)[\w-]{30,}", ":"),
-    Shape("/webhooks/", r"/webhooks/[0-9]{10,24}/[\w-]{30,}", "/webhooks/"),
-    Shape("hooks.slack.com/", r"hooks\.slack\.com/(?:services|workflows|triggers)/[\w/]{20,}", "hooks.slack.com/"),
-    Shape(
+    TokenShape(":AA", r":AA(?<=[0-9]{8}:AA)[\w-]{30,}", ":"),
+    TokenShape("/webhooks/", r"/webhooks/[0-9]{10,24}/[\w-]{30,}", "/webhooks/"),
+    TokenShape("hooks.slack.com/", r"hooks\.slack\.com/(?:services|workflows|triggers)/[\w/]{20,}", "hooks.slack.com/"),
+    TokenShape(
         "machine ", r"(machine\s{1,8}\S{1,256}\s{1,8}(?:login\s{1,8}\S{1,256}\s{1,8})?password\s{1,8})\S{1,256}", r"\1"
     ),
     *(
-        Shape(
+        TokenShape(
             clue,
             rf"({clue}(?i:(?<={word}))\s{{1,8}})(?=[^\s\"'\\]{{0,64}}[0-9A-Z_~+/=-])(?:[\w.~+/-]{{8,}}=*|[\w.~+/=-]{{1,256}}+{_CUT})",
             r"\1",
@@ -200,12 +200,12 @@ _OTHER: Final = (
         for word, clues in (("bearer", ("earer", "EARER")), ("basic", ("asic", "ASIC")))
         for clue in clues
     ),
-    Shape(
+    TokenShape(
         "://",
         rf"://[^\s\"'/@:]{{0,256}}:(?![0-9]{{1,5}}{_CUT}|(?:password|PASSWORD|\$\{{\w+\}})@)[^\s\"'/@]{{1,256}}+(?:(?=@)|{_CUT})",
         "://",
     ),
-    Shape(
+    TokenShape(
         "PRIVATE KEY",
         r"(?s)-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----.*?(?:-----END [A-Z ]{0,40}PRIVATE KEY-----|\Z)",
     ),

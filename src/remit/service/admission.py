@@ -15,7 +15,7 @@ from remit.journal.event import OPEN_STATES, HeadQuery
 
 if TYPE_CHECKING:
     from remit.clock import Clock
-    from remit.gateway.turnstiles import Caller
+    from remit.gateway.turnstiles import LimitCaller
     from remit.journal.journal import Journal
     from remit.settings.sections.process import JobSettings
 
@@ -83,7 +83,7 @@ class Room:
         self._left, self._until = max(1, free // _PART), now + max(SECOND, _LOOK * (now - began))
 
 
-class Admission:
+class JobAdmission:
     """Lets jobs in, as long as quotas and the queue have room."""
 
     def __init__(self, journal: Journal, settings: JobSettings) -> None:
@@ -91,12 +91,12 @@ class Admission:
         self._settings = settings
         self._rooms: dict[tuple[str, str], Room] = {}
 
-    def labels(self, caller: Caller) -> dict[str, str]:
+    def labels(self, caller: LimitCaller) -> dict[str, str]:
         """Return what a job is counted by beside its own labels."""
         return {PRINCIPAL: caller.principal} if "principal" in self._settings.quotas else {}
 
     @asynccontextmanager
-    async def place(self, caller: Caller) -> AsyncIterator[str]:
+    async def place(self, caller: LimitCaller) -> AsyncIterator[str]:
         """Make a job within the block; gives the share that it takes turns with.
 
         Raises BusyError: JOB_QUOTA_EXCEEDED, or JOBS_FULL.

@@ -19,7 +19,7 @@ from remit.http.access import Access
 from remit.jobs.state import KIND as JOB
 from remit.journal.kinds import ConfirmationDecided
 from remit.journal.kinds.people import Extension
-from remit.operation import Body, By, Here, Source, operation
+from remit.operation import ArgumentPlace, Body, By, Here, operation
 from remit.policy.approval import Remembered, Scope
 from remit.policy.decision import Caller, Decision, Query
 from remit.record.heads import CALL, SESSION
@@ -125,7 +125,7 @@ class Approvals:
         digest: str | None = None,
         by: By = "",
         reason: str = "",
-        proof: Annotated[ProofKind, Source.PROOF] = "",
+        proof: Annotated[ProofKind, ArgumentPlace.PROOF] = "",
         sign: Annotated[Path | None, _UNSIGNED] = None,
     ) -> Remembered | None:
         """Let your approval hold for later calls too, within a scope and for a time; null: more people must want that.

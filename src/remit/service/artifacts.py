@@ -10,7 +10,7 @@ import msgspec
 from remit.canonical import sha256
 from remit.codes import Code
 from remit.errors import ChainBrokenError, NotFoundError, PayloadErasedError
-from remit.jobs.state import History
+from remit.jobs.state import JobHistory
 from remit.journal.event import UNSET
 from remit.journal.kinds import BytesKept, decode
 from remit.journal.lineage import whole
@@ -51,7 +51,7 @@ class Artifacts:
 
     async def _rows(self, stream: str) -> list[ArtifactRow]:
         events = await whole(self._journal, await self._journal.read(stream))
-        history = History(events)
+        history = JobHistory(events)
         steps = {payload.step for event in events if isinstance(payload := decode(event.kind, event.data), BytesKept)}
         artifacts: list[ArtifactRow] = []
         for step, record in history.calls.items():
@@ -95,7 +95,7 @@ class Artifacts:
                         return data, erased
                 elif payload.kept_blob.digest == digest:
                     return await self._kept(digest), erased
-        if any(row.sha256 == digest for step, call in History(events).calls.items() for row in _written(step, call)):
+        if any(row.sha256 == digest for step, call in JobHistory(events).calls.items() for row in _written(step, call)):
             return await self._kept(digest), erased
         return None, erased
 

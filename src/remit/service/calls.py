@@ -23,13 +23,13 @@ import msgspec
 from remit.clock import SECOND
 from remit.codes import Code
 from remit.errors import AppendConflictError, JournalError, NotFoundError
-from remit.gateway.call import Progress, Request, asked, no_progress
+from remit.gateway.call import GateRequest, Progress, asked, no_progress
 from remit.gateway.outcome import Outcome, in_doubt, refused
 from remit.ids import encode, new_id
 from remit.jobs.effects.calls import repeats
 from remit.jobs.effects.outcomes import recorded_outcome
-from remit.jobs.state import CallRecord, History
-from remit.journal.event import Head, HeadPatch, HeadQuery
+from remit.jobs.state import CallRecord, JobHistory
+from remit.journal.event import HeadPatch, HeadQuery, StreamHead
 from remit.journal.kinds import CallContinued, CallOpened, ErrorInfo, ToolInvocationFinished, ToolInvocationStarted
 from remit.journal.kinds import decode as payload_of
 from remit.journal.leases import HeldLease, LeaseTerms, heads_changed_within
@@ -67,7 +67,7 @@ class Within(NamedTuple):
     """Gives the writer of its stream."""
 
 
-class Live(NamedTuple):
+class LiveCaller(NamedTuple):
     """The way to the caller of this process while its call runs; not carried over a wire."""
 
     progress: Progress = no_progress
@@ -75,23 +75,23 @@ class Live(NamedTuple):
     ask: Ask | None = None
 
 
-NOT_LIVE: Final = Live()
+NOT_LIVE: Final = LiveCaller()
 
 
-class Calls:
+class DirectCalls:
     """Makes calls that have streams of their own."""
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
         self._journal = gateway.services.journal
         self._confirmations = gateway.services.confirmations
-        self._turns = Turns(self._journal)
+        self._turns = TurnTaking(self._journal)
         self._taken: set[str] = set()
         """Streams that calls of this process are at: two alike that are made at once are two calls."""
 
     # --- calls that ask
 
-    async def asking(self, within: Within, request: Request, live: Live) -> Outcome:
+    async def asking(self, within: Within, request: GateRequest, live: LiveCaller) -> Outcome:
         """Make a call that policy wants a person to approve, or continue one like it that waits."""
         opened = self._opened(within.session, request, new_id("call"))
         for stream in await self._alike(opened):
@@ -106,7 +106,7 @@ class Calls:
             # another process was faster to continue it
             opened = msgspec.structs.replace(opened, call=new_id("call"), step=new_id("s"))
 
-    async def _alone(self, stream: str, within: Within, request: Request, live: Live) -> Outcome | None:
+    async def _alone(self, stream: str, within: Within, request: GateRequest, live: LiveCaller) -> Outcome | None:
         """Continue a call that no other one of this process is at; None if it is not ours to continue with."""
         if stream in self._taken:
             return None
@@ -125,7 +125,7 @@ class Calls:
         decided = [head.stream for head in heads if await self._is_decided(head)]
         return [*decided, *(head.stream for head in heads if head.stream not in decided)]
 
-    async def _is_decided(self, head: Head) -> bool:
+    async def _is_decided(self, head: StreamHead) -> bool:
         _, record, _ = await self._read(head.stream)
         return await self._decided(head.stream, record)
 
@@ -149,7 +149,7 @@ class Calls:
 
     # --- calls under a key
 
-    async def under_key(self, within: Within, request: Request, key: str, live: Live) -> Outcome:
+    async def under_key(self, within: Within, request: GateRequest, key: str, live: LiveCaller) -> Outcome:
         """Make the call of a principal's key once; again, give its outcome. Another call under the key is refused."""
         key_hash = _hash(f"{request.principal}\0{key}")
         call = f"call_{encode(int(key_hash[:32], 16))}"
@@ -173,7 +173,7 @@ class Calls:
 
     # --- common
 
-    def _opened(self, session: str, request: Request, call: str, key_hash: str = "") -> CallOpened:
+    def _opened(self, session: str, request: GateRequest, call: str, key_hash: str = "") -> CallOpened:
         return CallOpened(
             call=call,
             session=session,
@@ -201,9 +201,9 @@ class Calls:
         sessions = [
             payload.session for payload in (opened, *payloads) if isinstance(payload, CallOpened | CallContinued)
         ]
-        return opened, History(events).calls.get(opened.step, CallRecord()), sessions[-1]
+        return opened, JobHistory(events).calls.get(opened.step, CallRecord()), sessions[-1]
 
-    async def _at(self, stream: str, within: Within, request: Request, live: Live) -> Outcome | None:
+    async def _at(self, stream: str, within: Within, request: GateRequest, live: LiveCaller) -> Outcome | None:
         """Continue a call until it ends or waits for people elsewhere; None if it is not ours to continue with."""
         while True:
             try:
@@ -215,7 +215,7 @@ class Calls:
             if not await live.ask(outcome.confirmation):
                 return outcome
 
-    async def _turn(self, stream: str, within: Within, request: Request, live: Live) -> Outcome | None:
+    async def _turn(self, stream: str, within: Within, request: GateRequest, live: LiveCaller) -> Outcome | None:
         async with self._turns.taken(stream, CALL) as turn:
             if turn is None:
                 return None
@@ -230,7 +230,7 @@ class Calls:
             return outcome
 
     async def _made(
-        self, turn: HeldLease, opened: CallOpened, record: CallRecord, request: Request, live: Live
+        self, turn: HeldLease, opened: CallOpened, record: CallRecord, request: GateRequest, live: LiveCaller
     ) -> Outcome:
         again = msgspec.structs.replace(
             request,
@@ -306,7 +306,7 @@ _LEASE_S: Final = 15.0
 """Seconds until a process that died gives way."""
 
 
-class Turns:
+class TurnTaking:
     """Takes turns with other tasks and processes."""
 
     def __init__(self, journal: Journal) -> None:
@@ -347,7 +347,7 @@ class Turns:
                     return
             await self.wait(stream)
 
-    async def wait(self, stream: str) -> Head | None:
+    async def wait(self, stream: str) -> StreamHead | None:
         """Wait until a stream may be free, or is closed; its head, or None if it does not exist."""
         mark = await self._journal.heads_changed(0)
         while True:

@@ -20,7 +20,7 @@ from remit.jobs.state import stream_of
 from remit.journal.event import HeadQuery
 from remit.journal.kinds import ConfirmationDecided, ConfirmationPutOff
 from remit.journal.kinds.people import Via
-from remit.operation import Body, By, JsonObject, Wire, operation
+from remit.operation import Body, By, JsonObject, WireName, operation
 from remit.record.question import read_question
 from remit.record.step import QuestionRecord
 from remit.record.views import ConfirmationView, job_row
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from remit.gateway.confirmation import Confirmation
     from remit.gateway.services import Services
-    from remit.journal.event import Head
+    from remit.journal.event import StreamHead
 
 
 _PROBLEMS = 5
@@ -45,7 +45,7 @@ CLOSED: Final = (
 )
 """Codes with which an answer is refused."""
 REVOKE: Final = Body("RevokeBody", "Why an approval, or a remembered one, ends.")
-Reference = Annotated[str, Wire("confirmation")]
+Reference = Annotated[str, WireName("confirmation")]
 _OVER = ("approved", "denied", "expired", "replaced", "withdrawn", "used")
 """The states of questions that can no longer be answered."""
 _ALIKE: Final = 20
@@ -77,7 +77,7 @@ class QuestionFilter(msgspec.Struct, frozen=True, kw_only=True):
         return same and self.labels.items() <= question.labels.items()
 
 
-class Confirmations:
+class ConfirmationsNoun:
     """The questions of one journal."""
 
     def __init__(self, services: Services, principal: str, wake: Callable[[], None]) -> None:
@@ -103,7 +103,7 @@ class Confirmations:
         `defaults` is None. Raises NotFoundError if `after` is no question's identifier.
         """
         confirmations: list[ConfirmationView] = []
-        callers: dict[str, Head | None] = {}
+        callers: dict[str, StreamHead | None] = {}
         defaults = Defaults(self._services.catalog) if described else None
         async for question in self._services.confirmations.each_pending(stream_of(job) if job else None, after):
             if question.caller not in callers:
@@ -286,7 +286,9 @@ class Confirmations:
     async def _shown(self, found: Confirmation) -> ConfirmationView:
         return await self._view(found, await self._journal.head(found.caller), Defaults(self._services.catalog))
 
-    async def _view(self, found: Confirmation, caller: Head | None, defaults: Defaults | None) -> ConfirmationView:
+    async def _view(
+        self, found: Confirmation, caller: StreamHead | None, defaults: Defaults | None
+    ) -> ConfirmationView:
         view = _view(found, caller, remembered=self._services.remembered.count)
         found_deputies = self._services.confirmations.stand_ins(view.approvers).items()
         stand_ins = {deputy: absent for deputy, absent in found_deputies if deputy not in view.approvers}
@@ -302,7 +304,7 @@ async def signed_with(answer: ConfirmationDecided, key: Path | None) -> Confirma
     return msgspec.structs.replace(answer, signature=await signed(text, key))
 
 
-def _view(found: Confirmation, caller: Head | None, *, remembered: bool) -> ConfirmationView:
+def _view(found: Confirmation, caller: StreamHead | None, *, remembered: bool) -> ConfirmationView:
     """A confirmation as faces show it; `remembered`: whether approvals are remembered here."""
     request = found.request
     job = job_row(caller) if caller is not None and caller.kind == JOB else None
@@ -359,7 +361,7 @@ def telling(questions: Sequence[ConfirmationView]) -> list[Any]:
 
 
 async def answer_each(
-    confirmations: Confirmations,
+    confirmations: ConfirmationsNoun,
     digests: Sequence[tuple[str, str]],
     decision: Literal["approve", "deny"],
     *,

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from remit.journal.leases import heads_changed_within
-from remit.service.calls import Live
-from remit.tools.door import Passage
+from remit.service.calls import LiveCaller
+from remit.tools.door import DoorOutcome
 
 if TYPE_CHECKING:
     from remit.journal.journal import Journal
@@ -27,9 +27,9 @@ class SessionDoor:
     async def open(self, principal: str, client: str) -> str:
         return await self._service().sessions.open("mcp", principal=principal, client=client)
 
-    async def call(self, session: str, tool: str, args: dict[str, Any]) -> Passage:
-        outcome = await self._service().sessions.call(session, tool, args, live=Live(ask=self.decided))
-        return Passage(outcome.ok, outcome.value, outcome.code, outcome.reason)
+    async def call(self, session: str, tool: str, args: dict[str, Any]) -> DoorOutcome:
+        outcome = await self._service().sessions.call(session, tool, args, live=LiveCaller(ask=self.decided))
+        return DoorOutcome(outcome.ok, outcome.value, outcome.code, outcome.reason)
 
     async def decided(self, confirmation: str) -> bool:
         confirmations = self._service().confirmations

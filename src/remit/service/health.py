@@ -12,16 +12,16 @@ from remit.errors import JournalError
 from remit.gateway.confirmation import KIND as CONFIRMATION
 from remit.gateway.readiness import DependencyState
 from remit.jobs.state import KIND as JOB
-from remit.journal.event import Head
-from remit.metrics.metric import MAX_SERIES, Sample
-from remit.metrics.registry import Family
+from remit.journal.event import StreamHead
+from remit.metrics.metric import MAX_SERIES, MetricSample
+from remit.metrics.registry import MetricFamily
 from remit.redact import line
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from remit.gateway.model_request import Allowance
-    from remit.gateway.readiness import Snapshot
+    from remit.gateway.readiness import ReadinessSnapshot
     from remit.gateway.services import Services
     from remit.journal.journal import Journal
 
@@ -53,7 +53,7 @@ class Health:
         """Return if the journal answers. Raises JournalError."""
         await self._services.journal.drained()
 
-    async def ready(self) -> Snapshot:
+    async def ready(self) -> ReadinessSnapshot:
         """Every dependency now. Raise JournalError if the journal does not answer."""
         await self._services.journal.next_due("job")
         return await self._services.readiness.snapshot()
@@ -62,7 +62,7 @@ class Health:
         """Return whether so much waits to be written that this process should begin nothing new."""
         return self._services.journal.backlog() > self._queue_bytes
 
-    async def missing(self) -> Snapshot | None:
+    async def missing(self) -> ReadinessSnapshot | None:
         """Every dependency, if a required one is not ready; None if all are."""
         if not self._services.readiness.requires:
             return None
@@ -89,7 +89,7 @@ class Health:
             ready=not reason, code=Code.DEP_UNAVAILABLE.name if reason else None, detail=line(reason)
         )
 
-    async def metrics(self) -> list[Family]:
+    async def metrics(self) -> list[MetricFamily]:
         """Every counter, gauge and histogram as it is now, by name.
 
         What the journal says is left out if it does not answer soon: the counters of this process say why.
@@ -104,42 +104,44 @@ class Health:
         return sorted(families, key=lambda family: family.name)
 
 
-async def gauges(journal: Journal, queues: tuple[str, ...]) -> list[Family]:
+async def gauges(journal: Journal, queues: tuple[str, ...]) -> list[MetricFamily]:
     """The gauges of a journal, by name, of jobs and of `queues`: other kinds that workers lease.
 
     Their labels are kinds and states, which are few and ours.
     """
-    depths, held, lags = list[Sample](), list[Sample](), list[Sample]()
+    depths, held, lags = list[MetricSample](), list[MetricSample](), list[MetricSample]()
     for kind in (JOB, *queues):
         counts = await journal.counts(kind)
-        depths += [Sample("", (("kind", kind), ("state", state)), counts[state]) for state in sorted(counts)]
+        depths += [MetricSample("", (("kind", kind), ("state", state)), counts[state]) for state in sorted(counts)]
         due, now = await journal.next_due(kind, tuple(await journal.routes(kind))), journal.clock.now()
-        lags.append(Sample("", (("kind", kind),), max(0, now - due) / SECOND if due is not None else 0.0))
+        lags.append(MetricSample("", (("kind", kind),), max(0, now - due) / SECOND if due is not None else 0.0))
         leases = await journal.leases(kind)
         running = sum(_runs(head, journal.clock.now()) for head in leases)
         held += [
-            Sample("", (("kind", kind), ("lease", "held")), running),
-            Sample("", (("kind", kind), ("lease", "lapsed")), len(leases) - running),
+            MetricSample("", (("kind", kind), ("lease", "held")), running),
+            MetricSample("", (("kind", kind), ("lease", "lapsed")), len(leases) - running),
         ]
     waiting = (await journal.counts(CONFIRMATION)).get("pending", 0)
     return [
-        Family("confirmations_waiting", "gauge", "Questions that wait for a person.", (Sample("", (), waiting),)),
-        Family("leases", "gauge", "Jobs and tickets that a worker holds, or held until it died.", tuple(held)),
-        Family("queue_lag_seconds", "gauge", "Seconds for which the longest waits that is due.", tuple(lags)),
-        Family("queue_depth", "gauge", "Jobs and tickets by their state.", tuple(depths)),
+        MetricFamily(
+            "confirmations_waiting", "gauge", "Questions that wait for a person.", (MetricSample("", (), waiting),)
+        ),
+        MetricFamily("leases", "gauge", "Jobs and tickets that a worker holds, or held until it died.", tuple(held)),
+        MetricFamily("queue_lag_seconds", "gauge", "Seconds for which the longest waits that is due.", tuple(lags)),
+        MetricFamily("queue_depth", "gauge", "Jobs and tickets by their state.", tuple(depths)),
     ]
 
 
-async def budget_gauges(allowance: Allowance) -> list[Family]:
+async def budget_gauges(allowance: Allowance) -> list[MetricFamily]:
     """Return how full the budgets of models are; nothing if there are none."""
     if not allowance.budgets:
         return []
     samples = tuple(
-        Sample("", (("budget", account.budget.name), ("share", account.share)), account.budget.percent(spent))
+        MetricSample("", (("budget", account.budget.name), ("share", account.share)), account.budget.percent(spent))
         for account, spent in (await allowance.standing())[:MAX_SERIES]
     )
-    return [Family("model_budget_percent", "gauge", "Percent taken of budgets of models.", samples)]
+    return [MetricFamily("model_budget_percent", "gauge", "Percent taken of budgets of models.", samples)]
 
 
-def _runs(head: Head, now: int) -> bool:
+def _runs(head: StreamHead, now: int) -> bool:
     return head.lease_until is not None and head.lease_until > now

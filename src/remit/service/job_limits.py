@@ -10,11 +10,11 @@ from remit.policy.groups import Groups, expanded
 from remit.tools.budget import parse_budget
 
 if TYPE_CHECKING:
-    from remit.jobs.skills import Admission
+    from remit.jobs.skills import SkillAdmission
     from remit.service.options import Options
 
 
-def limits_record(options: Options, skills: Admission, groups: Groups) -> dict[str, Any]:
+def limits_record(options: Options, skills: SkillAdmission, groups: Groups) -> dict[str, Any]:
     """The fields of `job_created` that say what a job may do. Raises PolicyError or UsageError."""
     return {
         "overlay": overlay_record(options.policy, options.tools, groups),

@@ -12,12 +12,12 @@ from remit.canonical import as_json
 from remit.clock import SECOND
 from remit.codes import Code
 from remit.errors import AppendConflictError, UsageError
-from remit.gateway.turnstiles import Caller
-from remit.jobs.inbox import Inbox
+from remit.gateway.turnstiles import LimitCaller
+from remit.jobs.inbox import JobInbox
 from remit.jobs.routes import free, kept_for, route_of
-from remit.jobs.state import KIND, NAME, History, stream_of
+from remit.jobs.state import KIND, NAME, JobHistory, stream_of
 from remit.journal.blobs import pack
-from remit.journal.event import Blob, HeadPatch, HeadQuery, Tally
+from remit.journal.event import Blob, HeadPatch, HeadQuery, StreamTally
 from remit.journal.kinds import (
     CancelRequested,
     JobCompleted,
@@ -36,17 +36,17 @@ from remit.journal.sharded.placement import new_identifier
 from remit.journal.values import is_pruned
 from remit.operation import Body, By, FromKey, JobReference, operation
 from remit.record.heads import find_job, fit_identifier, head_of, open_job, prove_job
-from remit.record.search import Found, JobSearch, principal_of, search
+from remit.record.search import FoundPage, JobSearch, principal_of, search
 from remit.record.values import encoded, title_of, value_of
 from remit.record.views import JobRow, JobView, job_row
-from remit.service.admission import NO_ROOM, Admission
+from remit.service.admission import NO_ROOM, JobAdmission
 from remit.service.options import Options
 
 if TYPE_CHECKING:
     from remit.http.access import Access
     from remit.jobs.bound import RecipeCall
     from remit.jobs.plans.plan import Plan
-    from remit.jobs.replay import ReplayReport, Stop
+    from remit.jobs.replay import ReplayReport, ReplayStop
     from remit.record.job_story import JobStory
     from remit.service.many import Labels, Replayed
     from remit.service.parts import Parts
@@ -74,7 +74,7 @@ class Jobs:
         self._parts = parts
         self._principal = principal
         self._wake = wake
-        self._admission = Admission(parts.journal, parts.settings.jobs)
+        self._admission = JobAdmission(parts.journal, parts.settings.jobs)
         self.keeper = ""  # the owner of leases that is about to take what is made or resumed now: no other one may
 
     # --- queries
@@ -112,7 +112,7 @@ class Jobs:
         )
         return [job_row(head) for head in await self._journal.heads(query)]
 
-    async def search(self, wanted: JobSearch) -> Found:
+    async def search(self, wanted: JobSearch) -> FoundPage:
         """The newest jobs that are wanted, and where to go on."""
         return await search(self._journal, wanted)
 
@@ -120,7 +120,7 @@ class Jobs:
         """Return how many jobs are in each state; a state without one is left out."""
         return await self._journal.counts(KIND)
 
-    async def tallies(self, since: int, width: int, bounds: Sequence[int]) -> list[Tally]:
+    async def tallies(self, since: int, width: int, bounds: Sequence[int]) -> list[StreamTally]:
         """Count the jobs made from `since` on, by stretches of `width`, state, and `bounds` of their time (µs)."""
         return await self._journal.tallies(KIND, since, width, bounds)
 
@@ -168,11 +168,11 @@ class Jobs:
         end = decode(newest[-1].kind, newest[-1].data) if newest else None
         return await value_of(self._journal, end.result, end.result_blob) if isinstance(end, JobCompleted) else None
 
-    async def history(self, job: str, events: int | None = None) -> History:
+    async def history(self, job: str, events: int | None = None) -> JobHistory:
         """A job's events, folded: all, or the first so many."""
-        return History(await whole(self._journal, (await self._journal.read(stream_of(job)))[:events]))
+        return JobHistory(await whole(self._journal, (await self._journal.read(stream_of(job)))[:events]))
 
-    async def replay(self, job: str, *, anyway: bool = False, stop: Stop | None = None) -> ReplayReport:
+    async def replay(self, job: str, *, anyway: bool = False, stop: ReplayStop | None = None) -> ReplayReport:
         """Run a job's recipe on its record, and judge its calls as of today; of a session, its calls alone.
 
         Raises NotFoundError or VersionError.
@@ -305,7 +305,7 @@ class Jobs:
         if not repeat:
             await not_retried(self._journal, job, made)
         events = await whole(self._journal, (await self._journal.read(stream_of(job)))[: head.seq])
-        history = History(events)
+        history = JobHistory(events)
         step = checked_step(head, history, step)
         taken = take_over(events, history, step)
         if taken.repeated and not repeat:
@@ -346,7 +346,7 @@ class Jobs:
         It must not have ended. Under the same `key` the signal is sent once, however often that is asked for, also if
         the job has ended meanwhile. Raises NotFoundError, StateError or UsageError.
         """
-        head, inbox = await head_of(self._journal, job), Inbox(self._journal, job)
+        head, inbox = await head_of(self._journal, job), JobInbox(self._journal, job)
         if key:
             await inbox.refresh()
         if not inbox.has(key):
@@ -373,7 +373,7 @@ class Jobs:
         Its worker ends what is under way. Raises NotFoundError or StateError.
         """
         await open_job(self._journal, job)
-        await Inbox(self._journal, job).post(CancelRequested(by=by or self._principal, reason=reason))
+        await JobInbox(self._journal, job).post(CancelRequested(by=by or self._principal, reason=reason))
         self._wake()
         await self._for_everyone(job)
         return await self.row(job)
@@ -398,7 +398,7 @@ class Jobs:
         if isinstance(created, JobCreated) and more and isinstance(more[0], JobForked):  # any other has been admitted
             await self._parts.skills.admit([created.name] if created.kind == "recipe" else [], ())
         arguments = bytes(raw) if isinstance(raw := getattr(created, "input", None), msgspec.Raw) else b"{}"
-        caller = Caller("", getattr(created, "principal", ""), name, options.labels)
+        caller = LimitCaller("", getattr(created, "principal", ""), name, options.labels)
         async with self._admission.place(caller) as share:
             patch = HeadPatch(
                 state="pending",

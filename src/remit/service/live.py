@@ -12,13 +12,13 @@ import msgspec
 
 from remit.errors import PayloadErasedError, UsageError
 from remit.gateway.model_request import ModelRequest, most_of
-from remit.jobs.state import History
+from remit.jobs.state import JobHistory
 from remit.journal.kinds import UNSET, ModelDriftRecorded
 from remit.journal.lineage import whole
 from remit.models.faults import ModelFault
 from remit.models.message import answer_digest, encode
-from remit.models.prompt import Ask, Output, Prompt, ToolSpec, toolset_of
-from remit.models.thread import Known
+from remit.models.prompt import Ask, OutputForm, Prompt, ToolSpec, toolset_of
+from remit.models.thread import KnownPrompts
 from remit.record.heads import head_of, stream_named
 from remit.record.job_story import story_of
 from remit.record.step import said
@@ -82,7 +82,7 @@ class AskingCost(msgspec.Struct, frozen=True, kw_only=True):
     """Questions to models of which no price is known."""
 
 
-class Caller(Protocol):
+class SessionCaller(Protocol):
     """Makes calls in a session."""
 
     async def open(self, face: Literal["cli"], *, client: str, subject: str = "") -> str:
@@ -105,7 +105,7 @@ class Caller(Protocol):
 class LiveCalls:
     """Makes the read-only calls of one journal's jobs again."""
 
-    def __init__(self, journal: Journal, catalog: Catalog, sessions: Caller) -> None:
+    def __init__(self, journal: Journal, catalog: Catalog, sessions: SessionCaller) -> None:
         self._journal = journal
         self._catalog = catalog
         self._sessions = sessions
@@ -145,7 +145,7 @@ class LiveCalls:
 class LiveQuestions:
     """Asks the models of one journal's jobs again what they were asked, and answered."""
 
-    def __init__(self, services: Services, sessions: Caller) -> None:
+    def __init__(self, services: Services, sessions: SessionCaller) -> None:
         self._services = services
         self._journal = services.journal
         self._sessions = sessions
@@ -178,7 +178,7 @@ class LiveQuestions:
         """Ask every question of a job that was answered once more. Raises NotFoundError or PayloadErasedError."""
         requests, head = await self._requests(job), await head_of(self._journal, job)
         session = await _session(self._journal, self._sessions, job) if requests else ""
-        known, calls = Known(set(), set()), []
+        known, calls = KnownPrompts(set(), set()), []
         for step, started, committed, request in requests:
             if isinstance(request, str):
                 calls.append(LiveCall(step=step, tool=started.name, verdict="skipped", now=request))
@@ -195,7 +195,7 @@ class LiveQuestions:
         events = await whole(self._journal, await self._journal.read(stream_named(job)))
         prompts = await prompts_of(self._journal, events, own=False)
         requests = []
-        for step, record in History(events).models.items():
+        for step, record in JobHistory(events).models.items():
             started, committed = record.started, record.committed
             if started is not None and committed is not None and committed.outcome == "success":
                 requests.append((step, started, committed, await self._request(prompts, started)))
@@ -219,7 +219,7 @@ class LiveQuestions:
             extra=tuple(msgspec.json.decode(tools, type=list[ToolSpec])),
             choice=prompt.choice,
             sampling=prompt.sampling,
-            output=msgspec.json.decode(output, type=Output | None),
+            output=msgspec.json.decode(output, type=OutputForm | None),
             hash=started.request_hash,
             asks=False,
         )
@@ -292,7 +292,7 @@ class LiveQuestions:
         )
 
 
-async def _session(journal: Journal, sessions: Caller, identifier: str) -> str:
+async def _session(journal: Journal, sessions: SessionCaller, identifier: str) -> str:
     """Open a session for what is made again; it is about the subject of what was recorded."""
     subject = (await head_of(journal, identifier)).subject
     return await sessions.open("cli", client=f"remit replay --live of {identifier}", subject=subject)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from remit.record.usage import Usage
     from remit.service.approvals import Approvals
     from remit.service.artifacts import Artifacts
-    from remit.service.confirmations import Confirmations
+    from remit.service.confirmations import ConfirmationsNoun
     from remit.service.health import Health
     from remit.service.jobs import Jobs
     from remit.service.mcp import McpServers
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from remit.service.sessions import Sessions
     from remit.service.steps import Steps
     from remit.service.streams import Streams
-    from remit.service.tools import Tools
+    from remit.service.tools import ToolsNoun
     from remit.service.verification import Elsewhere, Verifier
-    from remit.service.workers import Workers
+    from remit.service.workers import WorkersNoun
 
 
 def service_over(parts: Parts, *, principal: str, worker: Worker) -> Service:
@@ -97,10 +97,10 @@ class ServiceOnUse:
         return Sessions(self._parts.gateway, self._principal)
 
     @cached_property
-    def confirmations(self) -> Confirmations:
-        from remit.service.confirmations import Confirmations
+    def confirmations(self) -> ConfirmationsNoun:
+        from remit.service.confirmations import ConfirmationsNoun
 
-        return Confirmations(self._parts.services, self._principal, self._wake)
+        return ConfirmationsNoun(self._parts.services, self._principal, self._wake)
 
     @cached_property
     def approvals(self) -> Approvals:
@@ -115,10 +115,10 @@ class ServiceOnUse:
         return PolicyRules(self._parts.services, lambda: self._parts.unlisted, self._principal)
 
     @cached_property
-    def tools(self) -> Tools:
-        from remit.service.tools import Tools
+    def tools(self) -> ToolsNoun:
+        from remit.service.tools import ToolsNoun
 
-        return Tools(self._parts.services, self._principal)
+        return ToolsNoun(self._parts.services, self._principal)
 
     @cached_property
     def recipes(self) -> KnownRecipes:
@@ -140,10 +140,10 @@ class ServiceOnUse:
         return Usage(self._parts.journal, self._parts.services.allowance)
 
     @cached_property
-    def workers(self) -> Workers:
-        from remit.service.workers import Workers
+    def workers(self) -> WorkersNoun:
+        from remit.service.workers import WorkersNoun
 
-        return Workers(self._parts.journal)
+        return WorkersNoun(self._parts.journal)
 
     @cached_property
     def health(self) -> Health:

@@ -20,9 +20,9 @@ from remit.errors import AppendConflictError, ChainBrokenError, NotFoundError, P
 from remit.http.access import Access
 from remit.journal.kinds import McpRestartRequested, decode
 from remit.journal.leases import Owner
-from remit.operation import Body, By, Wire, operation
+from remit.operation import Body, By, WireName, operation
 from remit.tasks import Tasks
-from remit.tools.drift import Drift, compare_input, compare_output, worst
+from remit.tools.drift import DriftClass, compare_input, compare_output, worst
 from remit.tools.pins import Changes, How, Pin, Pins, hash_of
 from remit.tools.remote import PREFIX, Probed, Remote, RemoteStatus
 
@@ -308,7 +308,7 @@ class McpServers:
         held_s=_ASKED_S,
         example={"digest": "sha256:…"},
     )
-    async def approve(self, server: str, shown: Annotated[str, Wire("digest")], *, by: By = "") -> Pin:
+    async def approve(self, server: str, shown: Annotated[str, WireName("digest")], *, by: By = "") -> Pin:
         """Take the changes that were shown.
 
         `shown` is their digest. Raises StateError where it is not these any more.
@@ -377,7 +377,7 @@ def _drift(old: dict[str, Any] | None, new: dict[str, Any] | None) -> str:
     sides = [compare_input(_schema(old, "inputSchema"), _schema(new, "inputSchema"))]
     sides.append(compare_output(_schema(old, "outputSchema"), _schema(new, "outputSchema")))
     drift = worst(*sides)
-    return (Drift.ANNOTATION_ONLY if drift is Drift.IDENTICAL else drift).value
+    return (DriftClass.ANNOTATION_ONLY if drift is DriftClass.IDENTICAL else drift).value
 
 
 def _schema(raw: dict[str, Any], which: str) -> dict[str, Any] | None:

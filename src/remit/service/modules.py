@@ -24,7 +24,7 @@ from remit.tools.provider import ToolProvider
 _PROVIDES: Final = ("list_tools", "invoke", "close")
 
 
-class Found(msgspec.Struct, frozen=True):
+class ModuleContents(msgspec.Struct, frozen=True):
     """What some modules define."""
 
     tools: tuple[FunctionTool[..., Any], ...]
@@ -33,7 +33,7 @@ class Found(msgspec.Struct, frozen=True):
     providers: tuple[ToolProvider, ...]
 
 
-def find(names: Iterable[str], folder: Path) -> Found:
+def find(names: Iterable[str], folder: Path) -> ModuleContents:
     """Import modules, given as dotted names or paths of Python files, and collect what they define at their top level.
 
     `folder` is put last on the import path: files next to remit.toml can import each other, and none of them takes the
@@ -53,7 +53,9 @@ def find(names: Iterable[str], folder: Path) -> Found:
                 migrations[id(value)] = value
             elif all(callable(getattr(type(value), name, None)) for name in _PROVIDES):
                 providers[id(value)] = value
-    return Found(tuple(tools.values()), tuple(recipes.values()), tuple(migrations.values()), tuple(providers.values()))
+    return ModuleContents(
+        tuple(tools.values()), tuple(recipes.values()), tuple(migrations.values()), tuple(providers.values())
+    )
 
 
 def _load(name: str, folder: Path) -> ModuleType:

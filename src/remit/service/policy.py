@@ -10,11 +10,11 @@ import msgspec
 from msgspec.structs import replace
 
 from remit.operation import operation
-from remit.policy.cases import Given, given_of, moment_of
+from remit.policy.cases import CaseFacts, given_of, moment_of
 from remit.policy.decision import Caller, CallerKind, Query
 from remit.policy.explain import Explanation, explain
 from remit.policy.limit import Limit, Per
-from remit.policy.lint import Finding, lint_rules
+from remit.policy.lint import LintFinding, lint_rules
 from remit.policy.rule import Rule
 from remit.policy.table import Table
 from remit.record.decisions import Hits, Ruling, hits_of, rulings_of
@@ -73,7 +73,7 @@ class PolicyRules:
         totals = await self._services.takings.totals([key for key in keys.values() if key], "")
         return [_pot(limit, totals.get(keys.get(name, ""))) for name, limit in sorted(limits.items())]
 
-    async def findings(self, patience_s: float | None = None) -> list[Finding]:
+    async def findings(self, patience_s: float | None = None) -> list[LintFinding]:
         """Return what is wrong with the rules or useless in them.
 
         Servers that are still connecting are waited for, but no longer than `patience_s` seconds.
@@ -130,7 +130,7 @@ class PolicyRules:
         """Return the tool of a full name; of an alias, under which several agents have theirs, the first."""
         return next((meta for meta in self._unlisted() if name in {meta.name, meta.alias}), None)
 
-    async def _with_facts(self, query: Query, given: Given, taken: bool) -> Query:
+    async def _with_facts(self, query: Query, given: CaseFacts, taken: bool) -> Query:
         """The query with what is given, and with what the journal says of limits where that is not."""
         policy = self._services.policy
         if query.tool is None or not policy.needs_facts:

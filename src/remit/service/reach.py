@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from remit.codes import Code
-from remit.http.problem import Problem
+from remit.http.problem import HttpProblem
 from remit.service.visible import sees_tool
 
 if TYPE_CHECKING:
@@ -36,5 +36,5 @@ async def check_reach(service: Service, access: Access, path: Mapping[str, str])
             raise _beyond(f"the {name} is not of its own principal")
 
 
-def _beyond(why: str) -> Problem:
-    return Problem(Code.SCOPE_REQUIRED, f"The token is for some tools only, and {why}.")
+def _beyond(why: str) -> HttpProblem:
+    return HttpProblem(Code.SCOPE_REQUIRED, f"The token is for some tools only, and {why}.")

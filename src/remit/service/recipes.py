@@ -10,7 +10,7 @@ import msgspec
 
 from remit.codes import Code
 from remit.jobs.recipe import shown
-from remit.operation import Wire, operation
+from remit.operation import WireName, operation
 
 if TYPE_CHECKING:
     from remit.jobs.recipe import Recipe, Recipes
@@ -78,7 +78,7 @@ class KnownRecipes:
         return [recipe_view(recipe) for recipe in self.registry.all()]
 
     @operation("recipes.view", "GET /v1/recipes/{recipe}", "read", "Show a recipe.", codes=(Code.UNKNOWN_RECIPE,))
-    async def view(self, name: Annotated[str, Wire("recipe")]) -> RecipeView:
+    async def view(self, name: Annotated[str, WireName("recipe")]) -> RecipeView:
         """Show one recipe.
 
         Raise NotFoundError (UNKNOWN_RECIPE).

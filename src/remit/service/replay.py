@@ -11,7 +11,7 @@ from remit.errors import ChainBrokenError, RunError
 from remit.jobs.replay import ReplayReport, calls_of, calls_today, replay, require_allowed, worst
 from remit.jobs.routes import LackingError
 from remit.jobs.skills import require_on
-from remit.jobs.state import ENDED, KIND, History, stream_of
+from remit.jobs.state import ENDED, KIND, JobHistory, stream_of
 from remit.jobs.versions import differences
 from remit.journal.lineage import whole
 from remit.policy.decision import Caller
@@ -21,8 +21,8 @@ from remit.service.retry import replayable
 from remit.service.sessions import CALLERS
 
 if TYPE_CHECKING:
-    from remit.jobs.replay import Stop
-    from remit.journal.event import Head
+    from remit.jobs.replay import ReplayStop
+    from remit.journal.event import StreamHead
     from remit.service.parts import Parts
 
 Resumes = Literal["", "yes", "no", "ended"]
@@ -35,10 +35,10 @@ GOING_ON: Final[Mapping[str, tuple[str, str]]] = {
 """By the answer, the style of a terminal and the words."""
 
 
-async def replay_job(parts: Parts, job: str, policy: str, stop: Stop | None) -> ReplayReport:
+async def replay_job(parts: Parts, job: str, policy: str, stop: ReplayStop | None) -> ReplayReport:
     """Replay a job. Raises NotFoundError, StateError for a session, or VersionError."""
     services, head = parts.services, await replayable(parts.journal, job)
-    history = History(await whole(parts.journal, await parts.journal.read(stream_of(job))))
+    history = JobHistory(await whole(parts.journal, await parts.journal.read(stream_of(job))))
     program = await parts.programs.load(history)
     means = services.catalog, services.migrations, job, policy, parts.skills, services.default_model, stop
     report = await replay(parts.journal, history, program, *means)
@@ -65,7 +65,7 @@ async def going_on(parts: Parts, job: str) -> GoingOn:
         return GoingOn("")
     if head.state in ENDED:
         return GoingOn("ended")
-    services, history = parts.services, History(await whole(parts.journal, await parts.journal.read(stream_of(job))))
+    services, history = parts.services, JobHistory(await whole(parts.journal, await parts.journal.read(stream_of(job))))
     try:
         program = await parts.programs.load(history)
         await require_on(parts.skills, history.created)
@@ -80,7 +80,7 @@ async def going_on(parts: Parts, job: str) -> GoingOn:
     return GoingOn("no", (words, *changed))
 
 
-async def replay_session(parts: Parts, head: Head, session: str, policy: str) -> ReplayReport:
+async def replay_session(parts: Parts, head: StreamHead, session: str, policy: str) -> ReplayReport:
     """Judge the calls of a session, or one of its calls, by today's tools and rules.
 
     Raises VersionError for what `policy` refuses.
@@ -104,7 +104,7 @@ async def replay_session(parts: Parts, head: Head, session: str, policy: str) ->
     )
 
 
-async def session_head(parts: Parts, identifier: str) -> Head | None:
+async def session_head(parts: Parts, identifier: str) -> StreamHead | None:
     """The head of a session or of one of its calls; None for a job. Raises NotFoundError."""
     head = await head_of(parts.journal, identifier)
     return head if head.kind in {SESSION, CALL} else None

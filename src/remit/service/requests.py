@@ -17,7 +17,7 @@ from remit.ids import encode
 from remit.journal.blobs import pack
 from remit.journal.event import HeadPatch
 from remit.journal.kinds import RequestAnswered, RequestTaken, decode
-from remit.journal.proven import Proven
+from remit.journal.proven import ProvenStream
 
 if TYPE_CHECKING:
     from remit.journal.journal import Journal
@@ -26,7 +26,7 @@ KIND: Final = "request"
 """The kind of their streams."""
 
 
-class Answered(msgspec.Struct, frozen=True):
+class RequestAnswer(msgspec.Struct, frozen=True):
     """The answer of a request."""
 
     status: int
@@ -34,11 +34,11 @@ class Answered(msgspec.Struct, frozen=True):
     """JSON; empty if the answer has no body."""
 
 
-class Taken(msgspec.Struct, frozen=True):
+class TakenRequest(msgspec.Struct, frozen=True):
     """A request that was taken."""
 
     request: str
-    answered: Answered | None
+    answered: RequestAnswer | None
     """Its recorded answer, if it was answered before."""
 
 
@@ -48,7 +48,7 @@ class Requests:
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
 
-    async def take(self, operation: str, key: str, body_hash: str, principal: str) -> Taken:
+    async def take(self, operation: str, key: str, body_hash: str, principal: str) -> TakenRequest:
         """Take a request, or find it as it was taken before.
 
         Raises StateError (IDEMPOTENCY_MISMATCH), and ChainBrokenError where its record was not written by Remit.
@@ -60,9 +60,9 @@ class Requests:
             await self._journal.create(_stream(request), KIND, taken, patch=patch)
         except AppendConflictError:
             return await self._found(request, body_hash)
-        return Taken(request, None)
+        return TakenRequest(request, None)
 
-    async def answer(self, request: str, answered: Answered) -> Answered:
+    async def answer(self, request: str, answered: RequestAnswer) -> RequestAnswer:
         """Record the answer; if the request was answered at the same moment, that answer counts and is returned."""
         head = await self._journal.head(_stream(request))
         packed = pack(answered.body or b"null")
@@ -78,19 +78,21 @@ class Requests:
                 return answered
         return await self._answered(request) or answered
 
-    async def _found(self, request: str, body_hash: str) -> Taken:
-        for event in await Proven(self._journal, _stream(request)).more():
+    async def _found(self, request: str, body_hash: str) -> TakenRequest:
+        for event in await ProvenStream(self._journal, _stream(request)).more():
             payload = decode(event.kind, event.data)
             if isinstance(payload, RequestTaken) and payload.body_hash != body_hash:
                 reason = "the Idempotency-Key was used for another request"
                 raise StateError(reason, code=Code.IDEMPOTENCY_MISMATCH, remedy="Use a new key for another request.")
-        return Taken(request, await self._answered(request))
+        return TakenRequest(request, await self._answered(request))
 
-    async def _answered(self, request: str) -> Answered | None:
-        for event in await Proven(self._journal, _stream(request)).more():
+    async def _answered(self, request: str) -> RequestAnswer | None:
+        for event in await ProvenStream(self._journal, _stream(request)).more():
             payload = decode(event.kind, event.data)
             if isinstance(payload, RequestAnswered):
-                return Answered(payload.status, await self._journal.value(payload.answer, payload.answer_blob) or b"")
+                return RequestAnswer(
+                    payload.status, await self._journal.value(payload.answer, payload.answer_blob) or b""
+                )
         return None
 
 

@@ -21,8 +21,8 @@ from remit.record.views import job_row
 
 if TYPE_CHECKING:
     from remit.jobs.program import Programs
-    from remit.jobs.state import History
-    from remit.journal.event import Head
+    from remit.jobs.state import JobHistory
+    from remit.journal.event import StreamHead
     from remit.journal.journal import Journal
 
 RETRY_OF: Final = "remit.retry_of"
@@ -39,7 +39,7 @@ class Retried(msgspec.Struct, frozen=True, kw_only=True):
     """Recorded steps that run again."""
 
 
-async def replayable(journal: Journal, job: str) -> Head:
+async def replayable(journal: Journal, job: str) -> StreamHead:
     """The head of a job. Raises NotFoundError, and StateError (JOB_NOT_REPLAYABLE) for a session."""
     head = await head_of(journal, job)
     if head.kind != KIND:
@@ -64,7 +64,7 @@ async def not_retried(journal: Journal, job: str, own: str = "") -> None:
         raise StateError(reason, code=Code.JOB_NOT_RETRYABLE, remedy=remedy)
 
 
-def checked_step(head: Head, history: History, step: str) -> str:
+def checked_step(head: StreamHead, history: JobHistory, step: str) -> str:
     """The step from which a job is retried. Raises StateError (JOB_NOT_RETRYABLE) or NotFoundError."""
     job = job_row(head).job
     if head.state not in ENDED:
@@ -92,7 +92,7 @@ def repeats(job: str, steps: Sequence[str]) -> StateError:
 
 
 def fork_of(
-    head: Head, step: str, times: Sequence[int], before: JobForked | None, *, by: str, reason: str
+    head: StreamHead, step: str, times: Sequence[int], before: JobForked | None, *, by: str, reason: str
 ) -> JobForked:
     """The record that a job takes over events of another one, which were recorded at these times.
 
@@ -112,7 +112,7 @@ def fork_of(
     )
 
 
-def renewed(history: History, programs: Programs) -> JobCreated:
+def renewed(history: JobHistory, programs: Programs) -> JobCreated:
     """Give the new job's creation: as the other one's, for the code of today. Raises NotFoundError (UNKNOWN_RECIPE)."""
     created = history.created
     if created is None:

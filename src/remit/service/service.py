@@ -14,7 +14,7 @@ import msgspec
 from remit.record.usage import Usage
 from remit.service.approvals import Approvals
 from remit.service.artifacts import Artifacts
-from remit.service.confirmations import Confirmations
+from remit.service.confirmations import ConfirmationsNoun
 from remit.service.health import Health
 from remit.service.jobs import Jobs
 from remit.service.mcp import McpServers
@@ -25,8 +25,8 @@ from remit.service.saved_views import SavedViews
 from remit.service.sessions import Sessions
 from remit.service.steps import Steps
 from remit.service.streams import Streams
-from remit.service.tools import Tools
-from remit.service.workers import Workers
+from remit.service.tools import ToolsNoun
+from remit.service.workers import WorkersNoun
 
 
 class Service(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,14 +37,14 @@ class Service(msgspec.Struct, frozen=True, kw_only=True):
     artifacts: Artifacts
     streams: Streams
     sessions: Sessions
-    confirmations: Confirmations
+    confirmations: ConfirmationsNoun
     approvals: Approvals
     policy: PolicyRules
-    tools: Tools
+    tools: ToolsNoun
     recipes: KnownRecipes
     servers: McpServers
     usage: Usage
-    workers: Workers
+    workers: WorkersNoun
     health: Health
     requests: Requests
     saved_views: SavedViews

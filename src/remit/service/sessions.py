@@ -17,9 +17,9 @@ import msgspec
 from remit.canonical import digest
 from remit.codes import Code
 from remit.errors import NotCanonicalError, NotFoundError, UsageError
-from remit.gateway.call import Request
+from remit.gateway.call import GateRequest
 from remit.gateway.outcome import Outcome
-from remit.http.access import Access, Identity
+from remit.http.access import Access, TokenIdentity
 from remit.ids import new_id
 from remit.journal.event import HeadPatch, HeadQuery
 from remit.journal.kinds import GateRefused, RequestRelayed, SessionOpened
@@ -33,7 +33,7 @@ from remit.record.heads import CALL, PART, SESSION, stream_named
 from remit.record.outcome import OutcomeView, outcome_view
 from remit.record.views import SessionRow, session_row
 from remit.redact import line
-from remit.service.calls import NOT_LIVE, Calls, Live, Within
+from remit.service.calls import NOT_LIVE, DirectCalls, LiveCaller, Within
 from remit.service.live import AskingCost, LiveCalls, LiveQuestions, LiveReport
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class Sessions:
         self._gateway = gateway
         self._journal = gateway.services.journal
         self._principal = principal
-        self._calls = Calls(gateway)
+        self._calls = DirectCalls(gateway)
         self._open: OrderedDict[str, _Open] = OrderedDict()
 
     # --- queries
@@ -102,7 +102,7 @@ class Sessions:
         via: str = "",
         client_session: str = "",
         subject: str = "",
-        identity: Identity | None = None,
+        identity: TokenIdentity | None = None,
     ) -> str:
         """Open a session; its identifier. `client` and `client_version` are what the program says of itself.
 
@@ -140,7 +140,7 @@ class Sessions:
         trace_id: str = "",
         client: Mapping[str, str] | None = None,
         repaired: Mapping[str, int] | None = None,
-        live: Live = NOT_LIVE,
+        live: LiveCaller = NOT_LIVE,
     ) -> OutcomeView:
         """Call a tool through the gate.
 
@@ -203,7 +203,7 @@ class Sessions:
 
     # --- common
 
-    async def _called(self, found: _Open, request: Request, key: str, live: Live) -> Outcome:
+    async def _called(self, found: _Open, request: GateRequest, key: str, live: LiveCaller) -> Outcome:
         if key and request.hash:
             asks = msgspec.structs.replace(request, asks=True)
             outcome = await self._calls.under_key(Within(found.opened.session, found.writer), asks, key, live)
@@ -216,7 +216,7 @@ class Sessions:
             return await self._calls.asking(Within(found.opened.session, found.writer), asks, live)
         return outcome
 
-    async def _refuse(self, found: _Open, request: Request, outcome: Outcome) -> None:
+    async def _refuse(self, found: _Open, request: GateRequest, outcome: Outcome) -> None:
         refusal = GateRefused(
             step=request.step,
             tool_name=line(request.tool, _MAX_NAME),
@@ -294,12 +294,12 @@ class _Open:
 
 def _request(
     opened: SessionOpened, tool: str, args: dict[str, Any], timeout_s: float | None, only: tuple[str, ...]
-) -> Request:
+) -> GateRequest:
     try:
         arguments_hash = digest(args)
     except (NotCanonicalError, RuntimeError):  # RuntimeError: they changed meanwhile
         arguments_hash = ""  # the gateway refuses it
-    return Request(
+    return GateRequest(
         tool=tool,
         args=args,
         step=new_id("s"),

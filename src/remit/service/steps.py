@@ -13,8 +13,8 @@ import msgspec
 from remit.codes import Code
 from remit.errors import NotFoundError, PayloadErasedError, StateError, UsageError
 from remit.gateway.confirmation import KIND as CONFIRMATION
-from remit.jobs.inbox import Inbox
-from remit.jobs.state import CallRecord, History, stream_of
+from remit.jobs.inbox import JobInbox
+from remit.jobs.state import CallRecord, JobHistory, stream_of
 from remit.journal import kinds as k
 from remit.journal.event import UNSET, HeadQuery
 from remit.journal.kinds import ErrorInfo, GateRefused, StepDecided
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from remit.jobs.state import ModelRecord, WaitRecord
     from remit.journal.event import Event
     from remit.journal.journal import Journal
-    from remit.record.story import Story
+    from remit.record.story import EventStory
 
 
 async def prompt_of(journal: Journal, events: list[Event], step: str) -> list[Message]:
@@ -59,7 +59,7 @@ async def answer_of(journal: Journal, record: ModelRecord) -> Message | None:
 class StepValues:
     """The values of the steps of one job or session."""
 
-    def __init__(self, journal: Journal, history: History, stream: str) -> None:
+    def __init__(self, journal: Journal, history: JobHistory, stream: str) -> None:
         self._journal = journal
         self._history = history
         self._stream = stream
@@ -193,7 +193,7 @@ class Steps:
         """
         return await self.view_in(await story_of(self._journal, job), job, step)
 
-    async def view_in(self, story: Story, job: str, step: str) -> StepView:
+    async def view_in(self, story: EventStory, job: str, step: str) -> StepView:
         """The same of a job whose story is at hand."""
         step_view = story.told(step)
         if step_view is None:
@@ -209,7 +209,7 @@ class Steps:
             narrative=await whole_step(self._journal, step_view),
         )
 
-    async def conversation(self, story: Story, job: str, step: str) -> list[Message]:
+    async def conversation(self, story: EventStory, job: str, step: str) -> list[Message]:
         """Return what one step asked a model, the answer if it came, and what the model was told of its calls later.
 
         Raises NotFoundError (STEP_NOT_FOUND), PayloadErasedError.
@@ -259,7 +259,7 @@ class Steps:
             head = await open_job(self._journal, job)
             waits = await self._waiting(job, step, attempt, value if decision == "done" else UNSET)
             message = StepDecided(step=step, attempt=waits, decision=decision, by=by or self._principal, reason=reason)
-            inbox = Inbox(self._journal, job)
+            inbox = JobInbox(self._journal, job)
             if not replace:
                 await inbox.decide(message, result, head)
                 break
@@ -269,7 +269,7 @@ class Steps:
 
     async def _waiting(self, job: str, step: str, attempt: int | None, value: Any) -> int:
         """The attempt that waits for a decision; `value` is compared with what its tool returns, unless it is UNSET."""
-        history = History(await whole(self._journal, await self._journal.read(stream_of(job))))
+        history = JobHistory(await whole(self._journal, await self._journal.read(stream_of(job))))
         waits = history.in_doubt(step)
         if waits is None or attempt not in {None, waits}:
             what = f"step {step} of {job}" if attempt is None else f"attempt {attempt} of step {step} of {job}"
@@ -282,7 +282,7 @@ class Steps:
             self._check(history, step, value)
         return waits
 
-    def _check(self, history: History, step: str, value: Any) -> None:
+    def _check(self, history: JobHistory, step: str, value: Any) -> None:
         """Compare what a person says a call returned with the tool's output schema."""
         record = history.calls.get(step)
         started = record.started if record is not None else None
@@ -295,7 +295,7 @@ class Steps:
             raise UsageError(msg, code=Code.INVALID_INPUT, remedy="Give a value that matches the tool's output schema.")
 
 
-def _error(history: History, step: str) -> TaskError | None:
+def _error(history: JobHistory, step: str) -> TaskError | None:
     """Return what a step ended with, if it did not end well."""
     record = history.calls.get(step) or history.models.get(step)
     if record is None:

@@ -10,10 +10,10 @@ import msgspec
 from remit.codes import Code
 from remit.jobs.state import KIND
 from remit.journal.erasure import Erased, erasable, erase
-from remit.journal.event import Event, Head, HeadQuery
+from remit.journal.event import Event, HeadQuery, StreamHead
 from remit.journal.lineage import forebears
 from remit.journal.scan import every_head
-from remit.operation import Here, Wire, operation
+from remit.operation import Here, WireName, operation
 from remit.record.heads import CALL, head_of, stream_named
 from remit.record.job_story import beside, story_of, whole_step
 from remit.record.states import shown_state
@@ -22,12 +22,12 @@ from remit.record.views import VerifyReport, job_row
 
 if TYPE_CHECKING:
     from remit.gateway.services import Services
-    from remit.models.tail import Piece
-    from remit.record.story import Story
+    from remit.models.tail import AnswerPiece
+    from remit.record.story import EventStory
     from remit.service.verification import Elsewhere, Verifier
 
 _HERE: Final = Here("checkpoints are compared where the journal is", "Run it on the server's machine.")
-_JOB: Final = Wire("job", looked_up=True)
+_JOB: Final = WireName("job", looked_up=True)
 
 
 class Streams:
@@ -59,7 +59,7 @@ class Streams:
     async def changed(self, since: int) -> int:
         return await self._journal.changed(since)
 
-    def said(self, identifier: str) -> AsyncIterator[Piece]:
+    def said(self, identifier: str) -> AsyncIterator[AnswerPiece]:
         """Return what models say to a job or session from now on, piece by piece; it is not recorded yet."""
         return self._services.tails.follow(stream_named(identifier))
 
@@ -91,7 +91,7 @@ class Streams:
             narrative, steps=tuple([await whole_step(self._journal, step) for step in narrative.steps])
         )
 
-    async def story(self, identifier: str) -> Story:
+    async def story(self, identifier: str) -> EventStory:
         """The same, told step by step. Raises NotFoundError."""
         return await story_of(self._journal, identifier)
 
@@ -142,7 +142,7 @@ class Streams:
 
     # --- common
 
-    async def _heads(self, stream: str) -> AsyncIterator[Head]:
+    async def _heads(self, stream: str) -> AsyncIterator[StreamHead]:
         if stream:
             own = await self._journal.head(stream)
             if own is not None:

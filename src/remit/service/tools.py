@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated
 
 from remit.codes import Code
-from remit.gateway.readiness import Snapshot
+from remit.gateway.readiness import ReadinessSnapshot
 from remit.http.access import Access
-from remit.http.problem import Problem
-from remit.operation import Patience, Wire, operation
+from remit.http.problem import HttpProblem
+from remit.operation import Patience, WireName, operation
 from remit.policy.decision import Caller
 from remit.policy.levels import exposed
 from remit.policy.overlay import covers
@@ -35,11 +35,11 @@ def _covered_tools(access: Access, tools: list[ToolView]) -> list[ToolView]:
 
 def _covered_tool(access: Access, tool: ToolView) -> ToolView:
     if not _covered(access, tool):
-        raise Problem(Code.UNKNOWN_TOOL)
+        raise HttpProblem(Code.UNKNOWN_TOOL)
     return tool
 
 
-class Tools:
+class ToolsNoun:
     """The tools of this process."""
 
     def __init__(self, services: Services, principal: str) -> None:
@@ -69,7 +69,7 @@ class Tools:
         codes=(Code.UNKNOWN_TOOL, Code.INVALID_TOOL_STEP, Code.TOOL_QUARANTINED),
         visible=_covered_tool,
     )
-    async def view(self, name: Annotated[str, Wire("tool")]) -> ToolView:
+    async def view(self, name: Annotated[str, WireName("tool")]) -> ToolView:
         """Show one tool by its full name, key or wire name.
 
         The key covers no other tool. Also a quarantined one is shown. Raises ResolveError.
@@ -116,7 +116,7 @@ class Tools:
         await self._services.catalog.tools(patience_s)
         return dict(self._services.catalog.failures)
 
-    async def readiness(self) -> Snapshot:
+    async def readiness(self) -> ReadinessSnapshot:
         """Return which dependencies of tools are ready."""
         return await self._services.readiness.snapshot()
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from remit.capability import Capability
     from remit.gateway.services import Services
-    from remit.journal.event import Event, Head
+    from remit.journal.event import Event, StreamHead
     from remit.journal.kinds import Payload
     from remit.service.parts import Parts
 
@@ -36,7 +36,7 @@ class Elsewhere(NamedTuple):
     """A file of certificates of those whose stamps are believed."""
 
 
-class Problem(NamedTuple):
+class StreamProblem(NamedTuple):
     """Something that is wrong with a stream."""
 
     stream: str
@@ -44,10 +44,10 @@ class Problem(NamedTuple):
     text: str
 
 
-class Findings(NamedTuple):
+class VerifierFindings(NamedTuple):
     """The last word of a verifier."""
 
-    problems: tuple[Problem, ...]
+    problems: tuple[StreamProblem, ...]
     checkpoints: int = 0
     cosigned: int = 0
     stamps: int = 0
@@ -66,15 +66,15 @@ class Verifier(Protocol):
         """Read what it compares with. Raises JournalError."""
         ...
 
-    def take(self, head: Head, events: Sequence[Event]) -> Iterable[Problem]:
+    def take(self, head: StreamHead, events: Sequence[Event]) -> Iterable[StreamProblem]:
         """Look at the next events of a stream, whose chain holds up to there."""
         ...
 
-    def end_stream(self, head: Head, *, intact: bool) -> Iterable[Problem]:
+    def end_stream(self, head: StreamHead, *, intact: bool) -> Iterable[StreamProblem]:
         """Look at a stream whose events were all given; not `intact`: it is damaged, and not all were."""
         ...
 
-    def end(self, *, everything: bool) -> Findings:
+    def end(self, *, everything: bool) -> VerifierFindings:
         """Return what it comes to; `everything`: every stream was checked."""
         ...
 
@@ -100,16 +100,16 @@ class _Absent:
     async def begin(self) -> None:
         """Read nothing."""
 
-    def take(self, head: Head, events: Sequence[Event]) -> Iterable[Problem]:  # noqa: ARG002 - as Verifier says
+    def take(self, head: StreamHead, events: Sequence[Event]) -> Iterable[StreamProblem]:  # noqa: ARG002 - as Verifier says
         self._met = self._met or any(event.kind in self._part.kinds for event in events)
         return ()
 
-    def end_stream(self, head: Head, *, intact: bool) -> Iterable[Problem]:  # noqa: ARG002 - as Verifier says
+    def end_stream(self, head: StreamHead, *, intact: bool) -> Iterable[StreamProblem]:  # noqa: ARG002 - as Verifier says
         return ()
 
-    def end(self, *, everything: bool) -> Findings:  # noqa: ARG002 - as Verifier says
+    def end(self, *, everything: bool) -> VerifierFindings:  # noqa: ARG002 - as Verifier says
         part = self._part
-        return Findings((), skipped=f"{part.name}: pip install 'remit[{part.extra}]'" if self._met else "")
+        return VerifierFindings((), skipped=f"{part.name}: pip install 'remit[{part.extra}]'" if self._met else "")
 
 
 class Verification:
@@ -124,7 +124,7 @@ class Verification:
         self._streams = self._events = self._erased = self._sealed = self._signed = self._unchecked = 0
         self._pruned = self._removed = self._keyless = self._reported = 0
         self._verifiers = verifiers
-        self._findings: list[Findings] = []
+        self._findings: list[VerifierFindings] = []
         self._damaged = set[str]()
         self._problems: list[tuple[Code, str]] = []
 
@@ -133,7 +133,7 @@ class Verification:
         for verifier in self._verifiers:
             await verifier.begin()
 
-    async def check(self, head: Head) -> None:
+    async def check(self, head: StreamHead) -> None:
         """Check a stream."""
         self._streams += 1
         reading = self._consistency.reading(head.stream)
@@ -219,7 +219,7 @@ class Verification:
             key=self._journal.missing_key.hex(),
         )
 
-    def _told(self, stream: str, problems: Iterable[Problem]) -> None:
+    def _told(self, stream: str, problems: Iterable[StreamProblem]) -> None:
         self._report(stream, [(problem.code, problem.text) for problem in problems])
 
     def _report(self, stream: str, problems: Iterable[tuple[Code, str]]) -> None:

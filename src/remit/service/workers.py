@@ -44,7 +44,7 @@ class WorkerView(msgspec.Struct, frozen=True, kw_only=True):
     """True if its remit.toml says something else than when it began; known of processes of this machine."""
 
 
-class Workers:
+class WorkersNoun:
     """The processes that work on one journal."""
 
     def __init__(self, journal: Journal) -> None:

@@ -24,7 +24,7 @@ _TOOLS: Final = re.compile(r"[A-Za-z0-9_.*?-]+")
 _SHA256: Final = re.compile(r"[0-9a-f]{64}")
 
 
-class Client(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ClientTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One `[[clients]]` table; one of `token`, `sha256` and `issuer` is set."""
 
     name: str = ""
@@ -101,7 +101,7 @@ _PROOFS: Final = ("token", "sha256", "issuer")
 _LONGEST_S: Final = 86_400
 
 
-def read_client(table: dict[str, Any], where: str) -> Client:
+def read_client(table: dict[str, Any], where: str) -> ClientTable:
     """The client that a table stands for. Raises SettingsError that begins with `where` and quotes no token."""
     for key in table:
         if key not in _EXPECTED:
@@ -123,7 +123,7 @@ def read_client(table: dict[str, Any], where: str) -> Client:
     for key in ("audience", "claims"):
         if key in table and "issuer" not in table:
             raise SettingsError(f"{where}: {key} belongs to an issuer", remedy=f"Leave {key} out.")
-    return msgspec.convert(table, Client)
+    return msgspec.convert(table, ClientTable)
 
 
 def _is_text(value: Any) -> bool:
@@ -189,7 +189,7 @@ _OLD_SCOPES: Final[tuple[Scope, ...]] = ("read", "call", "decide")
 class Clients(msgspec.Struct, frozen=True):
     """Who may connect over HTTP."""
 
-    clients: tuple[Client, ...]
+    clients: tuple[ClientTable, ...]
     """Each token once, as it was written."""
     warnings: tuple[str, ...] = ()
 
@@ -199,7 +199,7 @@ def clients(settings: Settings) -> Clients:
 
     Raises SettingsError that names file, number and key, and never quotes a token.
     """
-    clients_found: dict[str, Client] = {}
+    clients_found: dict[str, ClientTable] = {}
     for number, table in enumerate(settings.clients.entries, 1):
         where = f"{settings.sources['clients.entries']}: clients number {number}"
         _add(read_client(table, where), where, clients_found)
@@ -211,7 +211,7 @@ def clients(settings: Settings) -> Clients:
     return Clients(tuple(clients_found.values()), (old,) if settings.mcp.clients else ())
 
 
-def grant(client: Client) -> Grant:
+def grant(client: ClientTable) -> Grant:
     """The grant of a client that is known by an issuer's tokens."""
     wanted = {name: tuple(_texts(value)) for name, value in client.claims.items()}
     return Grant(
@@ -228,7 +228,7 @@ def _texts(value: str | bool | list[str]) -> list[str]:
     return value if isinstance(value, list) else [str(value).lower() if isinstance(value, bool) else value]
 
 
-def _access(client: Client) -> Access:
+def _access(client: ClientTable) -> Access:
     return Access(
         client.principal,
         frozenset(client.scopes),
@@ -242,7 +242,7 @@ def _access(client: Client) -> Access:
     )
 
 
-def bearer(client: Client, environ: Mapping[str, str]) -> Token:
+def bearer(client: ClientTable, environ: Mapping[str, str]) -> Token:
     """The token of a client, with every reference in it replaced.
 
     Raises SettingsError, also for a token that is empty then: it would let everyone in.
@@ -257,14 +257,14 @@ def bearer(client: Client, environ: Mapping[str, str]) -> Token:
     return Token(digest_of(token), access, client.expires_at)
 
 
-def _old(table: dict[str, Any], where: str) -> Client:
+def _old(table: dict[str, Any], where: str) -> ClientTable:
     for key in table:
         if key not in _OLD_KEYS:
             raise SettingsError(f"{where}: there is no key {key}", remedy="Its keys are principal and token.")
     return msgspec.structs.replace(read_client(table, where), scopes=_OLD_SCOPES, dialog=True)
 
 
-def _check_issuers(found: list[Client], source: str) -> None:
+def _check_issuers(found: list[ClientTable], source: str) -> None:
     """Raise SettingsError if one issuer could name the people of another."""
     if (both := rivals(grant(client) for client in found)) is not None:
         raise SettingsError(
@@ -273,7 +273,7 @@ def _check_issuers(found: list[Client], source: str) -> None:
         )
 
 
-def _add(client: Client, where: str, found: dict[str, Client]) -> None:
+def _add(client: ClientTable, where: str, found: dict[str, ClientTable]) -> None:
     key = client.token or client.sha256 or f"issuer {len(found)}"
     if key in found:
         raise SettingsError(

@@ -16,7 +16,7 @@ from remit.settings.file import Base, SettingsFile, find, read
 from remit.settings.model import Settings
 from remit.settings.parts import in_environment, in_file
 from remit.settings.section import Section
-from remit.settings.table import Given, Setting, checked, from_text, resolved, sections, table
+from remit.settings.table import GivenValue, Setting, checked, from_text, resolved, sections, table
 
 CONFIG: Final = "REMIT_CONFIG"
 """The environment variable that names the file to load."""
@@ -63,7 +63,7 @@ def load(
     chosen = _chosen(here, file, env, search=search)
     written = SettingsFile.of(chosen)  # before it is read: a change in between counts as one since
     project = here._replace(folder=chosen.parent) if chosen else here
-    given = {key: Given(row.default, "default", project) for key, row in table().items()}
+    given = {key: GivenValue(row.default, "default", project) for key, row in table().items()}
     tables = read(chosen) if chosen else {}
     names = _capabilities(tables, chosen, env) - sections().keys()
     of_parts = [*in_file(tables, names, str(chosen), project), *in_environment(env, names, here)]
@@ -140,7 +140,7 @@ def _is_of(name: str, parts: Collection[str]) -> bool:
     return any(name.startswith(f"REMIT_{part}_".upper()) for part in parts)
 
 
-def _from_file(tables: Mapping[str, Any], file: Path, base: Base) -> dict[str, Given]:
+def _from_file(tables: Mapping[str, Any], file: Path, base: Base) -> dict[str, GivenValue]:
     from_file = {}
     for section, settings in tables.items():
         if section not in sections():
@@ -151,7 +151,7 @@ def _from_file(tables: Mapping[str, Any], file: Path, base: Base) -> dict[str, G
             raise SettingsError(f"{file}: {section} must be a table", remedy=f"Write [{section}] on a line of its own.")
         for name, value in _gathered(section, written).items():
             row = _row(f"{section}.{name}", str(file))
-            from_file[row.key] = Given(checked(row, value, str(file)), str(file), base)
+            from_file[row.key] = GivenValue(checked(row, value, str(file)), str(file), base)
     return from_file
 
 
@@ -166,15 +166,17 @@ def _gathered(section: str, written: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in written.items() if name not in named} | {field: named}
 
 
-def _from_environment(env: Mapping[str, str], base: Base) -> dict[str, Given]:
+def _from_environment(env: Mapping[str, str], base: Base) -> dict[str, GivenValue]:
     names = {name: row for row in table().values() for name in row.env}
     for name in env:
         if name.startswith(_PREFIX) and name not in names and not _is_foreign(name):
             raise _unknown("environment", name, [*names, CONFIG])
-    from_environment: dict[str, Given] = {}
+    from_environment: dict[str, GivenValue] = {}
     for name, row in names.items():
         if env.get(name) and row.key not in from_environment:
-            from_environment[row.key] = Given(from_text(row, row.about.fixed.get(name, env[name]), name), name, base)
+            from_environment[row.key] = GivenValue(
+                from_text(row, row.about.fixed.get(name, env[name]), name), name, base
+            )
     return from_environment
 
 
@@ -183,14 +185,14 @@ def _is_foreign(name: str) -> bool:
     return own or name.startswith(_TESTS) or _SERVICE_LINK.fullmatch(name) is not None
 
 
-def _from_flags(flags: Mapping[str, Any], base: Base) -> dict[str, Given]:
+def _from_flags(flags: Mapping[str, Any], base: Base) -> dict[str, GivenValue]:
     source = "command line"
     values = {}
     for key, value in flags.items():
         row = _row(key, source)
         if value not in (None, ""):
             typed = from_text(row, value, source) if isinstance(value, str) else checked(row, value, source)
-            values[key] = Given(typed, source, base)
+            values[key] = GivenValue(typed, source, base)
     return values
 
 

@@ -17,7 +17,7 @@ import msgspec
 from remit.atomic import replace_file
 from remit.canonical import sha256
 from remit.settings.places import login_folder
-from remit.threads import Stop, wait_for_lock
+from remit.threads import StopEvent, wait_for_lock
 
 if TYPE_CHECKING:
     from remit.settings.mcp import McpServer
@@ -96,7 +96,7 @@ class LoginFile:
     async def _locked(self) -> int:
         """Return the number of the file of the lock, once it is ours."""
         number = os.open(self._lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-        stop = Stop()
+        stop = StopEvent()
         waiting = asyncio.ensure_future(asyncio.to_thread(wait_for_lock, number, stop))
         try:
             await asyncio.shield(waiting)

@@ -9,7 +9,7 @@ from remit.errors import SettingsError
 from remit.nearest import did_you_mean
 from remit.settings.file import Base, PartSetting
 from remit.settings.section import Section
-from remit.settings.table import Given, checked, from_text, resolved, rows_of
+from remit.settings.table import GivenValue, checked, from_text, resolved, rows_of
 
 if TYPE_CHECKING:
     from remit.settings.model import Settings
@@ -42,7 +42,7 @@ def settings_of(settings: Settings, part: str, section: type[S]) -> S:
     if isinstance(declared, section):
         return declared
     rows = {row.key: row for row in rows_of(part, section)}
-    values = {key: Given(row.default, "default", Base(settings.folder, None)) for key, row in rows.items()}
+    values = {key: GivenValue(row.default, "default", Base(settings.folder, None)) for key, row in rows.items()}
     for row in settings.parts.values():
         if row.key.startswith(f"{part}."):
             if row.key not in rows:
@@ -50,5 +50,5 @@ def settings_of(settings: Settings, part: str, section: type[S]) -> S:
                 raise SettingsError(f"{row.source}: there is no setting {row.key}", remedy=remedy)
             typed = from_text if row.is_text else checked
             value = typed(rows[row.key], row.value, row.source)
-            values[row.key] = Given(value, row.source, row.base)
+            values[row.key] = GivenValue(value, row.source, row.base)
     return section(**{row.name: resolved(row, values[key]) for key, row in rows.items()})

@@ -145,7 +145,7 @@ _TRUTH: Final = {
 _SHOWN: Final = 80
 
 
-class Given(NamedTuple):
+class GivenValue(NamedTuple):
     """A value that was given."""
 
     value: Any
@@ -213,7 +213,7 @@ def _items(text: str, separator: str) -> Any:
     return [item.strip() for item in text.split(separator) if item.strip()]
 
 
-def resolved(setting: Setting, given: Given) -> Any:
+def resolved(setting: Setting, given: GivenValue) -> Any:
     """The value with its paths made absolute and an empty default filled in. Raises SettingsError."""
     if setting.about.resolve is None:
         return given.value

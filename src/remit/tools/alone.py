@@ -21,7 +21,7 @@ from remit.tools.function import FunctionTool
 from remit.tools.provider import EvidenceCandidate, ToolResult
 
 
-class Failure(msgspec.Struct, frozen=True, omit_defaults=True):
+class FunctionFailure(msgspec.Struct, frozen=True, omit_defaults=True):
     """Why the function gave nothing."""
 
     message: str
@@ -29,37 +29,39 @@ class Failure(msgspec.Struct, frozen=True, omit_defaults=True):
     code: str = ""
 
 
-class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
+class FunctionAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
     """What the function gave."""
 
     value: Any = None
     evidence: tuple[EvidenceCandidate, ...] = ()
-    failure: Failure | None = None
+    failure: FunctionFailure | None = None
 
 
-def answer(module: str, name: str, args: dict[str, Any]) -> Answer:
+def answer(module: str, name: str, args: dict[str, Any]) -> FunctionAnswer:
     """Call the tool `name` of a module; whatever goes wrong is in the answer."""
     try:
         function = attrgetter(name)(importlib.import_module(module))
         if not isinstance(function, FunctionTool):
-            return Answer(failure=Failure(f"{module}.{name} is not a tool", cause=Code.ToolNotFound.name))
+            return FunctionAnswer(
+                failure=FunctionFailure(f"{module}.{name} is not a tool", cause=Code.ToolNotFound.name)
+            )
         result = asyncio.run(function.invoke(args))
     except ProviderError as error:
         cause, code = (one.name if one is not None else "" for one in (error.cause, error.code))
-        return Answer(failure=Failure(str(error), cause, code))
+        return FunctionAnswer(failure=FunctionFailure(str(error), cause, code))
     except Exception as error:  # noqa: BLE001 - the function is not ours, and its caller hears of all of it
-        return Answer(failure=Failure(f"{type(error).__name__}: {error}"))
+        return FunctionAnswer(failure=FunctionFailure(f"{type(error).__name__}: {error}"))
     return _whole(result)
 
 
-def _whole(result: ToolResult) -> Answer:
+def _whole(result: ToolResult) -> FunctionAnswer:
     """A result as the gateway would take it: encoding makes null of a NaN."""
     try:
         as_json(result.value)
     except NotCanonicalError as error:
         reason = f"the tool returned a value that JSON cannot represent: {error.message}"
-        return Answer(failure=Failure(reason, Code.BadGateway.name, Code.RESULT_NOT_ENCODABLE.name))
-    return Answer(result.value, result.evidence)
+        return FunctionAnswer(failure=FunctionFailure(reason, Code.BadGateway.name, Code.RESULT_NOT_ENCODABLE.name))
+    return FunctionAnswer(result.value, result.evidence)
 
 
 def main() -> None:

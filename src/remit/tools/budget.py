@@ -13,7 +13,7 @@ from remit.errors import UsageError
 KEYS: Final = ("max_steps", "max_calls", "max_wall_ms")
 
 
-class Budget(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class ToolBudget(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Limits of a tool, a job or a call; of several the smallest counts (rule 8)."""
 
     max_steps: int | None = None
@@ -24,7 +24,7 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Milliseconds that a call may take."""
 
 
-def parse_budget(raw: Mapping[str, object] | None) -> Budget | None:
+def parse_budget(raw: Mapping[str, object] | None) -> ToolBudget | None:
     """A budget from its table; None if there is none. Raises UsageError (INVALID_BUDGET)."""
     if raw is None:
         return None
@@ -35,14 +35,14 @@ def parse_budget(raw: Mapping[str, object] | None) -> Budget | None:
             raise _invalid(f"a budget has no key {key!r:.60}")
         if type(value) is not int or value < 1:
             raise _invalid(f"{key} is {value!r:.60}, not a whole number from 1")
-    return msgspec.convert(raw, Budget)
+    return msgspec.convert(raw, ToolBudget)
 
 
-def tighter(one: Budget | None, other: Budget | None) -> Budget | None:
+def tighter(one: ToolBudget | None, other: ToolBudget | None) -> ToolBudget | None:
     """The smaller of each limit."""
     if one is None or other is None:
         return one or other
-    return Budget(
+    return ToolBudget(
         max_steps=_least(one.max_steps, other.max_steps),
         max_calls=_least(one.max_calls, other.max_calls),
         max_wall_ms=_least(one.max_wall_ms, other.max_wall_ms),

@@ -79,7 +79,7 @@ class Preference:
         return (meta.capability_level, _RISK[meta.risk_level], rank) if self.safest else (rank, 0, 0)
 
 
-class Index:
+class NameIndex:
     """One tool per name."""
 
     def __init__(self, offers: Iterable[Iterable[Tool]], preference: Preference) -> None:
@@ -248,7 +248,7 @@ class Catalog:
         self._stale = self._listings.stale
         self._unlisted: set[str] = set()
         self._listed: dict[str, list[Tool]] = {}
-        self._index = Index((), self._preference)
+        self._index = NameIndex((), self._preference)
         self._listeners: dict[object, Callable[[], None]] = {}
         self.failures: dict[str, str] = {}
         """The reasons why providers could not be listed, by id; such a one has no tools until it is listed again."""
@@ -290,7 +290,7 @@ class Catalog:
         for table in (self._listed, self._reserved, self._followers, self.failures):
             table.pop(provider_id, None)
         self._listings.remove(provider_id)
-        self._index = Index(self._listed.values(), self._preference)
+        self._index = NameIndex(self._listed.values(), self._preference)
         del self._ranks[provider_id]
         return provider
 
@@ -543,7 +543,7 @@ class Catalog:
     def _enter(self, provider_id: str, tools: list[Tool]) -> None:
         before, self._listed[provider_id] = self._listed[provider_id], tools
         self._unlisted.discard(provider_id)
-        self._index = Index(self._listed.values(), self._preference)
+        self._index = NameIndex(self._listed.values(), self._preference)
         down, self._down = self._down, self._down - {provider_id} | self.failures.keys() & {provider_id}
         if shown(before) != shown(tools) or down != self._down:
             self.tell()

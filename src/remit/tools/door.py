@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from remit.journal.kinds import Payload
 
 
-class Passage(NamedTuple):
+class DoorOutcome(NamedTuple):
     """The outcome of a call through the door."""
 
     ok: bool
@@ -20,14 +20,14 @@ class Passage(NamedTuple):
     reason: str = ""
 
 
-class Door(Protocol):
+class ToolDoor(Protocol):
     """Makes calls of tools through the gate (rule 1), in a session of their own."""
 
     async def open(self, principal: str, client: str) -> str:
         """Open a session in which calls are recorded; its identifier. `client` is the program. Raise JournalError."""
         ...
 
-    async def call(self, session: str, tool: str, args: dict[str, Any]) -> Passage:
+    async def call(self, session: str, tool: str, args: dict[str, Any]) -> DoorOutcome:
         """Call a tool, and wait for the person whom the gate asks, if it asks one. Raise JournalError."""
         ...
 

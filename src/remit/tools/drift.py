@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from remit.canonical import digest
 from remit.errors import NotCanonicalError, SchemaError
-from remit.tools.limits import MAX_PATTERN_BYTES, Document, Schema, check_limits, children, same_place
+from remit.tools.limits import MAX_PATTERN_BYTES, Schema, SchemaDocument, check_limits, children, same_place
 from remit.tools.strictness import closed
 
 MAX_COMBINATIONS: Final = 8
@@ -30,7 +30,7 @@ _UNIONS: Final = ("anyOf", "oneOf")
 _SWITCHES: Final = ("if", "dependentSchemas", "dependencies")
 
 
-class Drift(StrEnum):
+class DriftClass(StrEnum):
     """The class of a change, from harmless to harmful."""
 
     IDENTICAL = "identical"
@@ -39,42 +39,42 @@ class Drift(StrEnum):
     BREAKING = "breaking"
 
 
-def worst(*drifts: Drift) -> Drift:
+def worst(*drifts: DriftClass) -> DriftClass:
     """The most harmful of several changes; identical if there is none."""
-    return max(drifts, key=list(Drift).index, default=Drift.IDENTICAL)
+    return max(drifts, key=list(DriftClass).index, default=DriftClass.IDENTICAL)
 
 
-def compare_input(old: Schema | None, new: Schema | None) -> Drift:
+def compare_input(old: Schema | None, new: Schema | None) -> DriftClass:
     """Return the change of an input schema. Roots are closed first: no caller sends an argument never declared.
 
     None stands for a tool without a schema, which cannot be called: any change from or to it is breaking.
     """
     if old is None or new is None:
-        return Drift.IDENTICAL if old is new else Drift.BREAKING
+        return DriftClass.IDENTICAL if old is new else DriftClass.BREAKING
     return _compare(old, new, closing=True, wider=True)
 
 
-def compare_output(old: Schema | None, new: Schema | None) -> Drift:
+def compare_output(old: Schema | None, new: Schema | None) -> DriftClass:
     """Changes of an output schema; None promises nothing. Roots stay as written: readers skip what is new."""
     if old is None:
-        return Drift.IDENTICAL if new is None else Drift.COMPATIBLE
-    return Drift.BREAKING if new is None else _compare(old, new, closing=False, wider=False)
+        return DriftClass.IDENTICAL if new is None else DriftClass.COMPATIBLE
+    return DriftClass.BREAKING if new is None else _compare(old, new, closing=False, wider=False)
 
 
-def _compare(old: Schema, new: Schema, *, closing: bool, wider: bool) -> Drift:
+def _compare(old: Schema, new: Schema, *, closing: bool, wider: bool) -> DriftClass:
     try:
         if digest(old) == digest(new):
-            return Drift.IDENTICAL
+            return DriftClass.IDENTICAL
         documents = [check_limits(old).document, check_limits(new).document]
     except (SchemaError, NotCanonicalError):
-        return Drift.BREAKING
+        return DriftClass.BREAKING
     if digest(_without_words(old)) == digest(_without_words(new)):
-        return Drift.ANNOTATION_ONLY
+        return DriftClass.ANNOTATION_ONLY
     if not all(_decidable(document) for document in documents):
-        return Drift.BREAKING
+        return DriftClass.BREAKING
     before, after = [closed(document) if closing else document.root for document in documents]
     holds = _covers(after, before) if wider else _covers(before, after)
-    return Drift.COMPATIBLE if holds else Drift.BREAKING
+    return DriftClass.COMPATIBLE if holds else DriftClass.BREAKING
 
 
 def _covers(outer: Schema, inner: Schema) -> bool:
@@ -112,7 +112,7 @@ def _means_the_same_in_all_dialects(schema: Schema) -> bool:
     try:
         return all(
             (set(part) <= _STABLE and not isinstance(part.get("items"), list)) or set(part) - _WORDS == {"$ref"}
-            for part in _all(Document(schema, {}))
+            for part in _all(SchemaDocument(schema, {}))
         )
     except SchemaError:  # a reference by anchor, which older dialects spell otherwise
         return False
@@ -134,7 +134,7 @@ def _without_words(schema: Any) -> Any:
     return bare
 
 
-def _decidable(document: Document) -> bool:
+def _decidable(document: SchemaDocument) -> bool:
     """Return whether the schemas can be compared in milliseconds.
 
     The normal form of alternatives that stand beside each other is the product of them: a few are fine, a schema made
@@ -151,7 +151,7 @@ def _decidable(document: Document) -> bool:
 class _Weights:
     """The number of alternatives that a schema offers at its own place: unions that take part, and combinations."""
 
-    def __init__(self, document: Document) -> None:
+    def __init__(self, document: SchemaDocument) -> None:
         self._document = document
         self._known: dict[int, tuple[int, int]] = {}
 
@@ -182,7 +182,7 @@ class _Weights:
         return unions + switches, min(combinations, MAX_ALTERNATIVES + 1) * 2**switches
 
 
-def _all(document: Document) -> Iterator[Schema]:
+def _all(document: SchemaDocument) -> Iterator[Schema]:
     """Every schema of a document, each once."""
     stack: list[Any] = [document.root]
     seen: set[int] = set()

@@ -15,7 +15,7 @@ import msgspec
 
 from remit.codes import Code
 from remit.errors import SchemaError
-from remit.tools.limits import Document, Pointer, Schema, text_of
+from remit.tools.limits import Pointer, Schema, SchemaDocument, text_of
 
 MAX_PROBLEMS: Final = 20
 MAX_STEPS: Final = 60
@@ -65,7 +65,7 @@ class _EnoughError(Exception):
 class Explainer:
     """Finds the problems of values under one schema."""
 
-    def __init__(self, document: Document, validator_of: Callable[..., Any]) -> None:
+    def __init__(self, document: SchemaDocument, validator_of: Callable[..., Any]) -> None:
         from jsonschema_rs import Registry  # noqa: PLC0415 - the schema was compiled, so it is loaded by now
 
         self.document = document

@@ -72,7 +72,7 @@ def _found(
             yield from (((keyword, name), each) for name, each in schema[keyword].items())
 
 
-class Document:
+class SchemaDocument:
     """A whole schema, within which references point."""
 
     def __init__(self, root: Schema, anchors: dict[str, Pointer]) -> None:
@@ -80,9 +80,9 @@ class Document:
         self._anchors = anchors
         self._id = root.get("$id", root.get("id"))
 
-    def with_root(self, root: Schema) -> Document:
+    def with_root(self, root: Schema) -> SchemaDocument:
         """The same document after something was added to its root."""
-        return Document(root, self._anchors)
+        return SchemaDocument(root, self._anchors)
 
     def targets(self, schema: Schema) -> Iterator[tuple[Pointer, Any]]:
         """Give the targets of this schema's references. Raises SchemaError where one leaves the document or hangs."""
@@ -164,15 +164,15 @@ MAX_PATTERN_BYTES: Final = 1 << 20
 _REMEDY: Final = "The tool's owner has to simplify its schema."
 
 
-class Shape(NamedTuple):
+class SchemaShape(NamedTuple):
     """The shape of a schema."""
 
-    document: Document
+    document: SchemaDocument
     recursive: bool
     """Whether it refers to itself, so that an instance of any depth is looked at to the bottom."""
 
 
-def check_limits(schema: Schema) -> Shape:
+def check_limits(schema: Schema) -> SchemaShape:
     """Measure a schema. Raises SchemaError, which names the limit, where it goes beyond one."""
     survey = _Survey(schema)
     try:
@@ -181,7 +181,7 @@ def check_limits(schema: Schema) -> Shape:
         raise SchemaError(f"the schema has no canonical form: {error.message}", remedy=error.remedy) from error
     if size > MAX_BYTES:
         raise _beyond(f"takes {size} bytes", MAX_BYTES)
-    return Shape(survey.document, _expand(survey.document))
+    return SchemaShape(survey.document, _expand(survey.document))
 
 
 def _beyond(what: str, limit: int) -> SchemaError:
@@ -199,7 +199,7 @@ class _Survey:
         self._referring: list[Schema] = []
         anchors: dict[str, Pointer] = {}
         self._walk(root, (), anchors)
-        self.document = Document(root, anchors)
+        self.document = SchemaDocument(root, anchors)
         while self._referring:
             for pointer, target in self.document.targets(self._referring.pop()):
                 if isinstance(target, dict) and id(target) not in self._seen:
@@ -234,7 +234,7 @@ class _Survey:
             )
 
 
-def _expand(document: Document) -> bool:
+def _expand(document: SchemaDocument) -> bool:
     """Return whether the schema is recursive. Raises SchemaError where it expands beyond MAX_EXPANDED."""
     cost: dict[int, int] = {}
     links: dict[int, list[Any]] = {}

@@ -21,10 +21,10 @@ from remit.errors import AppendConflictError, ChainBrokenError, JournalError, No
 from remit.journal.blobs import pack
 from remit.journal.event import HeadPatch
 from remit.journal.kinds import McpToolsPinned, decode
-from remit.journal.proven import Proven
+from remit.journal.proven import ProvenStream
 
 if TYPE_CHECKING:
-    from remit.journal.event import Head
+    from remit.journal.event import StreamHead
     from remit.journal.journal import Journal
 
 
@@ -82,7 +82,7 @@ class Pins:
 
     async def load(self, server: str) -> Pin | None:
         """The pin that counts. Raises ChainBrokenError where the pins were not written by Remit (rule 14)."""
-        for event in reversed(await Proven(self._journal, stream_of(server)).more()):
+        for event in reversed(await ProvenStream(self._journal, stream_of(server)).more()):
             pinned = decode(event.kind, event.data)
             if isinstance(pinned, McpToolsPinned):
                 encoded = await self._journal.value(pinned.definitions, pinned.definitions_blob)
@@ -143,7 +143,7 @@ class Pins:
 
         A server without a pin needs no look yet: nothing of it can be used. Raises ChainBrokenError as `load` does.
         """
-        events = await Proven(self._journal, stream_of(server)).more()
+        events = await ProvenStream(self._journal, stream_of(server)).more()
         pins = [payload for event in events if isinstance(payload := decode(event.kind, event.data), McpToolsPinned)]
         return not pins or any(payload.how == "pin" for payload in pins)
 
@@ -161,7 +161,9 @@ class Pins:
         head = await self._journal.head(stream_of(server))
         return head.seq if head is not None else 0
 
-    async def _record(self, server: str, definitions: Definitions, head: Head | None, *, how: How, by: str) -> Pin:
+    async def _record(
+        self, server: str, definitions: Definitions, head: StreamHead | None, *, how: How, by: str
+    ) -> Pin:
         packed = pack(msgspec.json.encode(definitions))
         tools = {name: hash_of(raw) for name, raw in definitions.items()}
         pinned = McpToolsPinned(

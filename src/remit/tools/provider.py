@@ -265,7 +265,7 @@ class Reserves(Protocol):
 
 
 @runtime_checkable
-class Limited(Protocol):
+class LimitedProvider(Protocol):
     """A provider that runs only so many calls at once."""
 
     def slots(self, name: str) -> asyncio.Semaphore | None:
@@ -283,7 +283,7 @@ class UsesSecrets(Protocol):
 
 
 @runtime_checkable
-class Typed(Protocol):
+class TypedProvider(Protocol):
     """A provider that makes typed values of arguments: they drop fields that they do not declare."""
 
     def typed(self, name: str) -> bool:
@@ -303,7 +303,7 @@ class Reconciles(Protocol):
         ...
 
 
-class Report(msgspec.Struct, frozen=True, kw_only=True):
+class ClientReport(msgspec.Struct, frozen=True, kw_only=True):
     """What a client says of a call that it made itself."""
 
     by: str
@@ -318,7 +318,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 class Reports(Protocol):
     """A provider whose calls are made by a client once the gate allows them; it hears how they ended."""
 
-    def report(self, invocation_id: str) -> Report | None:
+    def report(self, invocation_id: str) -> ClientReport | None:
         """Return what the client said of a call that has ended, once; None: it said nothing."""
         ...
 

@@ -20,7 +20,7 @@ from remit.canonical import MAX_DEPTH, digest
 from remit.codes import Code
 from remit.errors import NotCanonicalError, SchemaError
 from remit.tools.explain import SchemaProblem, cut
-from remit.tools.limits import MAX_PATTERN_BYTES, Document, Pointer, Schema, check_limits, text_of
+from remit.tools.limits import MAX_PATTERN_BYTES, Pointer, Schema, SchemaDocument, check_limits, text_of
 from remit.tools.strictness import closed as close
 from remit.tools.strictness import closed_within
 
@@ -41,7 +41,7 @@ class CompiledSchema:
     __slots__ = ("_document", "_explainer", "_is_valid", "_recursive", "hash")
 
     def __init__(
-        self, document: Document, schema_digest: str, is_valid: Callable[[Any], bool], *, recursive: bool
+        self, document: SchemaDocument, schema_digest: str, is_valid: Callable[[Any], bool], *, recursive: bool
     ) -> None:
         self.hash = schema_digest
         """Digest of the schema as its owner wrote it."""
@@ -175,7 +175,7 @@ _EITHER: Final = ("anyOf", "oneOf")
 _DEFAULT: Final = "default"
 
 
-def defaults_of(document: Document, value: Any) -> dict[str, Any] | None:
+def defaults_of(document: SchemaDocument, value: Any) -> dict[str, Any] | None:
     """Return the defaults that hold where a value leaves something out, by JSON pointer (RFC 6901).
 
     Where several alternatives of a schema fit the value, or none, nothing is said of what is below. None: it would take
@@ -203,7 +203,7 @@ def defaults_of(document: Document, value: Any) -> dict[str, Any] | None:
     return None
 
 
-def _below(document: Document, schema: Schema, item: Any) -> Iterator[tuple[str | int, Schema]]:
+def _below(document: SchemaDocument, schema: Schema, item: Any) -> Iterator[tuple[str | int, Schema]]:
     """Yield each member or item that is declared, and each that is there, with its schema."""
     for part in _parts(document, schema, item):
         if isinstance(item, dict):
@@ -221,7 +221,7 @@ def _below(document: Document, schema: Schema, item: Any) -> Iterator[tuple[str 
                 yield from ((at, part["items"]) for at in range(len(first), len(item)))
 
 
-def _parts(document: Document, schema: Schema, item: Any) -> Iterator[Schema]:
+def _parts(document: SchemaDocument, schema: Schema, item: Any) -> Iterator[Schema]:
     """Yield a schema and all that it is combined from at the same place, of alternatives the only one that fits."""
     stack: list[Any] = [schema]
     seen: set[int] = set()
@@ -242,7 +242,7 @@ def _parts(document: Document, schema: Schema, item: Any) -> Iterator[Schema]:
             stack += fitting if len(fitting) == 1 else []
 
 
-def _fits(document: Document, schema: Any, item: Any) -> bool:
+def _fits(document: SchemaDocument, schema: Any, item: Any) -> bool:
     """Return whether a value can be what an alternative means: by its type, what it requires and its constants."""
     if not isinstance(schema, dict):
         return False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from remit.tools.limits import Document, Schema
+from remit.tools.limits import Schema, SchemaDocument
 
 _OTHERS: Final = ("additionalProperties", "unevaluatedProperties")
 """Keywords that say what becomes of fields not declared."""
@@ -15,7 +15,7 @@ _NESTED: Final = ("items", "prefixItems", "additionalProperties", "anyOf", "allO
 _WITHOUT_UNEVALUATED: Final = ("draft-03", "draft-04", "draft-06", "draft-07")
 
 
-def closed(document: Document) -> Schema:
+def closed(document: SchemaDocument) -> Schema:
     """The root, closed, unless it states itself what becomes of other fields, or no field is declared at all.
 
     Where only the root declares fields, `additionalProperties` closes it. Where it is combined from schemas that

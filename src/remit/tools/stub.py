@@ -30,7 +30,7 @@ ECHO_SCHEMA: Final[JsonSchema] = {
 """The schema that a tool without a script answers."""
 
 
-class Answer(msgspec.Struct, frozen=True, kw_only=True):
+class StubAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """One scripted answer."""
 
     value: Any = None
@@ -51,7 +51,7 @@ class Received(msgspec.Struct, frozen=True):
     ctx: CallContext
 
 
-Behaviour = Sequence[Answer] | Callable[[dict[str, Any]], Any]
+Behaviour = Sequence[StubAnswer] | Callable[[dict[str, Any]], Any]
 """Answers in their order, or a function from arguments to the value."""
 
 
@@ -73,7 +73,7 @@ class StubProvider:
         self._source = source
         self._provider_id = check_provider_id(provider_id)
         self._metas = {meta.name: meta for meta in tools}
-        self._scripts: dict[str, Iterator[Answer] | Callable[[dict[str, Any]], Any]] = {}
+        self._scripts: dict[str, Iterator[StubAnswer] | Callable[[dict[str, Any]], Any]] = {}
         for name, behaviour in (scripts or {}).items():
             if name not in self._metas:
                 raise NameInvalidError(f"there is a script for {name}, which the stub does not offer")
@@ -138,7 +138,7 @@ def _stand_in(name: str) -> ToolMeta:
     )
 
 
-async def _played(answer: Answer) -> ToolResult:
+async def _played(answer: StubAnswer) -> ToolResult:
     if answer.begun is not None:
         answer.begun.set()
     if answer.after is not None:

@@ -13,10 +13,10 @@ import msgspec
 
 from remit.canonical import digest
 from remit.errors import NameInvalidError, NotCanonicalError, RemitError, SchemaError
-from remit.tools.budget import Budget, parse_budget
+from remit.tools.budget import ToolBudget, parse_budget
 from remit.tools.meta import JsonSchema, ToolMeta
 from remit.tools.names import check_name, key_of, provider_of, wire_name
-from remit.tools.provider import Limited, ToolProvider, Typed, UsesSecrets
+from remit.tools.provider import LimitedProvider, ToolProvider, TypedProvider, UsesSecrets
 from remit.tools.schema import CompiledSchema, compile_schema
 
 _READ_BY_MODELS: Final = frozenset({"description", "title", "enum", "const", "default", "examples", "$comment"})
@@ -58,7 +58,7 @@ class Tool:
     """The reason why it must not be called, with what to do about it where its provider said so."""
     remedy: str = ""
     """The advice about that."""
-    budget: Budget | None = None
+    budget: ToolBudget | None = None
     """The budget of its calls."""
     slots: asyncio.Semaphore | None = None
     """Held by each call while it runs, if its provider runs only so many at once."""
@@ -73,7 +73,9 @@ def admit(meta: ToolMeta, provider: ToolProvider, *, closed: bool) -> Tool:
     meta = _owned(meta, provider)
     try:
         _check_name(meta)
-        identity = _identity_of(meta, closed=closed, typed=isinstance(provider, Typed) and provider.typed(meta.name))
+        identity = _identity_of(
+            meta, closed=closed, typed=isinstance(provider, TypedProvider) and provider.typed(meta.name)
+        )
         return Tool(
             meta=meta,
             provider=provider,
@@ -84,7 +86,7 @@ def admit(meta: ToolMeta, provider: ToolProvider, *, closed: bool) -> Tool:
             contract_hash=identity.contract_hash,
             prompt_hash=identity.prompt_hash,
             budget=parse_budget(meta.budget),
-            slots=provider.slots(meta.name) if isinstance(provider, Limited) else None,
+            slots=provider.slots(meta.name) if isinstance(provider, LimitedProvider) else None,
             secrets=provider.secrets(meta.name) if isinstance(provider, UsesSecrets) else (),
         )
     except RemitError as error:

@@ -48,7 +48,7 @@ def declare_files(references: Mapping[str, str]) -> None:
     _beside.update(references)
 
 
-class Claim(NamedTuple):
+class SettingsClaim(NamedTuple):
     """One thing that a settings file would do."""
 
     key: str
@@ -57,14 +57,14 @@ class Claim(NamedTuple):
     """The act, as the end of "It would …"."""
 
 
-def claims(settings: Settings, env: Mapping[str, str]) -> tuple[Claim, ...]:
+def claims(settings: Settings, env: Mapping[str, str]) -> tuple[SettingsClaim, ...]:
     """Everything that the files would do and that needs trust, in the order of the settings; none without a file."""
     keys = [key for key, source in settings.sources.items() if source == str(settings.file) and key not in HARMLESS]
     linked = settings.sources["journal.url"] == "default" and list(_journal(settings, env))
-    links = [Claim("journal.url", f"{text}, through a link") for text in linked or ()]
+    links = [SettingsClaim("journal.url", f"{text}, through a link") for text in linked or ()]
     files = [file for file in beside_in(settings) if file.name not in settings.doubted]
-    beside = [Claim(file.name, text) for file in files for text in acts_of(file.name, _content(file))]
-    return (*links, *(Claim(key, text) for key in keys for text in _texts(key, settings, env)), *beside)
+    beside = [SettingsClaim(file.name, text) for file in files for text in acts_of(file.name, _content(file))]
+    return (*links, *(SettingsClaim(key, text) for key in keys for text in _texts(key, settings, env)), *beside)
 
 
 def beside_in(settings: Settings) -> list[Path]:

@@ -25,7 +25,7 @@ from remit.settings import Settings
 from remit.settings.file import FILE_NAME
 from remit.settings.loader import TRUST
 from remit.settings.places import data_folder
-from remit.trust.claims import Claim, acts_of, beside_in, claims
+from remit.trust.claims import SettingsClaim, acts_of, beside_in, claims
 
 
 class TrustedFile(msgspec.Struct, frozen=True, kw_only=True):
@@ -108,11 +108,11 @@ def _ours(path: Path) -> bool:
 _log: Final = logging.getLogger("remit.trust")
 
 
-class Standing(msgspec.Struct, frozen=True, kw_only=True):
+class FolderTrust(msgspec.Struct, frozen=True, kw_only=True):
     """What a folder's settings would do, and whether someone agreed to it."""
 
     settings: Settings
-    claims: tuple[Claim, ...]
+    claims: tuple[SettingsClaim, ...]
     """The claims of the settings; empty: nothing that needs trust."""
     file: Path
     """The settings file, or the place where the folder's would be: the name under which trust is kept."""
@@ -169,11 +169,11 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
             raise SettingsError(reason, code=Code.FOLDER_NOT_TRUSTED, remedy="Review it again.")
 
 
-def standing(settings: Settings, register: Register, env: Mapping[str, str]) -> Standing:
+def standing(settings: Settings, register: Register, env: Mapping[str, str]) -> FolderTrust:
     """Return how a folder stands. With REMIT_TRUST=1 nothing is left to ask."""
     said = env.get(TRUST) == "1"
     found, file = () if said else claims(settings, env), kept_as(settings)
-    return Standing(
+    return FolderTrust(
         settings=settings,
         claims=found,
         file=file,
@@ -184,7 +184,7 @@ def standing(settings: Settings, register: Register, env: Mapping[str, str]) -> 
     )
 
 
-def trust(found: Standing, register: Register, *, edits: bool, now: int) -> None:
+def trust(found: FolderTrust, register: Register, *, edits: bool, now: int) -> None:
     """Keep that someone agreed. Raises SettingsError if it cannot be kept."""
     try:
         if found.claims:
@@ -243,7 +243,7 @@ _LOOK: Final = (
 )
 
 
-def untrusted(found: Standing, remedy: str = _LOOK) -> SettingsError:
+def untrusted(found: FolderTrust, remedy: str = _LOOK) -> SettingsError:
     """The refusal of what would use an untrusted folder."""
     place = (found.settings.file or found.settings.folder) if not found.settings_trusted else found.journal
     if found.changed:

@@ -11,7 +11,7 @@ from typing import Final
 from remit.clock import Clock
 from remit.codes import Code
 from remit.errors import JournalError, SettingsError
-from remit.journal.event import Head, HeadQuery
+from remit.journal.event import HeadQuery, StreamHead
 from remit.journal.journal import PAGE, Journal
 from remit.journal.kinds import declare
 from remit.journal.port import Store
@@ -48,7 +48,7 @@ async def find_key(journal: Journal, settings: Settings) -> Path | None:
 
 async def _found(journal: Journal, settings: Settings) -> Path | None:
     place = key_place(settings)
-    own, sealed = [place] if place is not None else [], list[Head]()
+    own, sealed = [place] if place is not None else [], list[StreamHead]()
     for limit in (1, PAGE):  # the newest is enough, but where someone wrote it without the key
         sealed = [head for head in await journal.heads(HeadQuery(limit=limit)) if head.seal]
         if journal.seals is not None and find(_keys_of(sealed), own) is not None:
@@ -62,7 +62,7 @@ async def _found(journal: Journal, settings: Settings) -> Path | None:
     return place
 
 
-def _keys_of(heads: Sequence[Head]) -> set[bytes]:
+def _keys_of(heads: Sequence[StreamHead]) -> set[bytes]:
     return {head.seal[:ID_BYTES] for head in heads}
 
 

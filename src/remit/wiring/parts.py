@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     from remit.capability import Check, Look, Noun, Opening, ReplayTerms, Upkeep
     from remit.engines.local import LocalEngine
     from remit.engines.port import Work
-    from remit.evidence.answer import Answer
+    from remit.evidence.answer import CheckAnswer
     from remit.gateway.confirmations import FindStandIns
     from remit.http.guard import Guard
     from remit.http.people import People
     from remit.http.reader import Reader
-    from remit.http.router import Mount
+    from remit.http.router import PartMount
     from remit.jobs.recipe import Recipe
     from remit.jobs.skills import Skills
     from remit.process.enclosure import Enclosures
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from remit.tools.provider import ToolProvider
 
 
-class Found(NamedTuple):
+class KnownPart(NamedTuple):
     """A part, and where it is from."""
 
     name: str
@@ -85,18 +85,18 @@ def check_names(part: Capability, what: str, name: str, prefix: str) -> None:
         raise _unloadable(part.name, f"{what} does not begin with {prefix}", "Correct it")
 
 
-def found_parts(settings: Settings, *, load: bool) -> list[Found]:
+def found_parts(settings: Settings, *, load: bool) -> list[KnownPart]:
     """Every part that ships, is installed or is named; those of others are imported only to `load` those named.
 
     Raises UsageError as `parts_of` does.
     """
     installed = {point.name: point.dist for point in _installed()}
-    rows = [Found(part.name, "remit", part) for part in FIRST_PARTY]
+    rows = [KnownPart(part.name, "remit", part) for part in FIRST_PARTY]
     for name in sorted({*installed, *settings.app.capabilities}):
         distribution = installed.get(name)
         source = f"{distribution.name} {distribution.version}" if distribution is not None else ""
         named = load and name in settings.app.capabilities
-        rows.append(Found(name, source, load_part(name) if named else None))
+        rows.append(KnownPart(name, source, load_part(name) if named else None))
     return rows
 
 
@@ -210,10 +210,10 @@ async def checks_of(parts: Iterable[Capability], look: Look) -> list[Check]:
     return checks
 
 
-def answer_of(parts: Iterable[Capability], file: Path, keys: Path | None) -> Answer | None:
+def answer_of(parts: Iterable[Capability], file: Path, keys: Path | None) -> CheckAnswer | None:
     """Return what the first part that knows a file's format says of it. Raise UsageError, and OSError."""
     for part in parts:
-        answer: Answer | None = _resolved(part.name, part.formats)(file, keys) if part.formats else None
+        answer: CheckAnswer | None = _resolved(part.name, part.formats)(file, keys) if part.formats else None
         if answer is not None:
             return answer
     return None
@@ -228,11 +228,11 @@ def replayer_of(parts: Iterable[Capability]) -> Callable[[Any, str, tuple[str, .
     return None
 
 
-def comparison_of(parts: Iterable[Capability], file: Path) -> Callable[[Any], Awaitable[Answer]] | None:
+def comparison_of(parts: Iterable[Capability], file: Path) -> Callable[[Any], Awaitable[CheckAnswer]] | None:
     """Return what compares a file with the record, of the first part whose recipes write such files. Raise OSError."""
     for part in parts:
         look = _resolved(part.name, part.outputs) if part.outputs else None
-        compare: Callable[[Any], Awaitable[Answer]] | None = look(file) if look else None
+        compare: Callable[[Any], Awaitable[CheckAnswer]] | None = look(file) if look else None
         if compare is not None:
             return compare
     return None
@@ -264,7 +264,7 @@ async def sending_of(parts: Iterable[Capability], remit: Any) -> AsyncIterator[N
         yield
 
 
-def mounts_of(parts: Iterable[Capability], remit: Any, guard: Guard) -> list[Mount]:
+def mounts_of(parts: Iterable[Capability], remit: Any, guard: Guard) -> list[PartMount]:
     """Return what parts answer at paths of their own in a server. Raises UsageError or SettingsError."""
     return [
         mount

@@ -34,7 +34,7 @@ AT_ONCE: Final = frozenset({*(f"mcp.{name}" for name in SERVERS), *(f"policy.{na
 """Settings that take effect while a process runs; every other needs a restart."""
 
 
-class Difference(NamedTuple):
+class SettingsDifference(NamedTuple):
     """The difference between the settings that a process runs with and others."""
 
     added: tuple[str, ...]
@@ -54,7 +54,7 @@ class Difference(NamedTuple):
         return "; ".join([*words, *(["other rules"] if self.rules else [])])
 
 
-async def reread(runtime: Runtime, settings: Settings, arrived: Callable[[str], None]) -> Difference:
+async def reread(runtime: Runtime, settings: Settings, arrived: Callable[[str], None]) -> SettingsDifference:
     """Run with these settings from now on, as far as that needs no restart, and return the difference.
 
     `arrived` is told the name of each server that is added, before it is connected.
@@ -74,12 +74,12 @@ async def reread(runtime: Runtime, settings: Settings, arrived: Callable[[str], 
     return difference
 
 
-def _difference(runtime: Runtime, settings: Settings, servers: tuple[McpServer, ...]) -> Difference:
+def _difference(runtime: Runtime, settings: Settings, servers: tuple[McpServer, ...]) -> SettingsDifference:
     before = runtime.settings
     old = {} if before.tools.no_mcp else {server.name: server for server in runtime.servers}
     new = {server.name: server for server in servers}
     keys = sorted({key for key in {*before.sources, *settings.sources} if _value(before, key) != _value(settings, key)})
-    return Difference(
+    return SettingsDifference(
         added=tuple(name for name in new if name not in old),
         changed=tuple(name for name in new if name in old and new[name] != old[name]),
         removed=tuple(name for name in old if name not in new),
@@ -93,7 +93,7 @@ def _value(settings: Settings, key: str) -> Any:
     return part.value if part is not None else settings.value(key, None)
 
 
-def _opened(runtime: Runtime, difference: Difference, servers: Iterable[McpServer]) -> dict[str, ToolProvider]:
+def _opened(runtime: Runtime, difference: SettingsDifference, servers: Iterable[McpServer]) -> dict[str, ToolProvider]:
     """The providers of servers that are new or changed, by their ids; nothing is started yet."""
     for name in difference.added:
         if runtime.catalog.provider(f"mcp_{name}") is not None:
@@ -119,7 +119,7 @@ def _taken(before: Settings, settings: Settings, *, whole: bool) -> Settings:
 
 async def _exchange(
     runtime: Runtime,
-    difference: Difference,
+    difference: SettingsDifference,
     servers: tuple[McpServer, ...],
     opened: Mapping[str, ToolProvider],
     arrived: Callable[[str], None],

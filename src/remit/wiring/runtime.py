@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from remit.policy.rules import Policy
     from remit.process.enclosure import Enclosures
     from remit.randomness import RandomSource
-    from remit.service.modules import Found
+    from remit.service.modules import ModuleContents
     from remit.service.parts import Worker
     from remit.service.service import Service
     from remit.settings import Settings
@@ -109,7 +109,7 @@ class Runtime:
     # --- what the settings and the program bring
 
     @cached_property
-    def modules(self) -> Found:
+    def modules(self) -> ModuleContents:
         """Return what the user's modules define. Raises UsageError."""
         from remit.service.modules import find
 
@@ -249,13 +249,13 @@ class Runtime:
     def engine(self) -> LocalEngine:
         """Return what works on jobs here, once it is started."""
         from remit.engines.presence import with_code
-        from remit.jobs.runner import Runner
+        from remit.jobs.runner import JobRunner
         from remit.jobs.versions import Versions
         from remit.journal.leases import Owner, alive
         from remit.wiring.parts import engine_of
 
         jobs, migrations = self.settings.jobs, self.services.migrations
-        runner = Runner(
+        runner = JobRunner(
             journal=self.journal,
             gateway=self.gateway,
             programs=self.programs,

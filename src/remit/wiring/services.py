@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from remit.gateway.readiness import Probe, Readiness
     from remit.gateway.schema_gate import SchemaGate
     from remit.gateway.secrets import Secrets
-    from remit.gateway.services import Limits, Services
+    from remit.gateway.services import CallLimits, Services
     from remit.gateway.takings import Takings
     from remit.gateway.turnstiles import Turnstiles
     from remit.http.people import People
@@ -99,7 +99,7 @@ class ServicesOnUse:
         return RememberedApprovals(self.journal, self.confirmations, count=self._settings.policy.remembered)
 
     @cached_property
-    def limits(self) -> Limits:
+    def limits(self) -> CallLimits:
         return _limits(self._settings)
 
     @cached_property
@@ -262,10 +262,10 @@ def _prices(settings: Settings) -> dict[str, Price]:
     return prices
 
 
-def _limits(settings: Settings) -> Limits:
-    from remit.gateway.services import Limits
+def _limits(settings: Settings) -> CallLimits:
+    from remit.gateway.services import CallLimits
 
-    return Limits(
+    return CallLimits(
         schema_gate=settings.tools.schema_gate,
         unprotected=settings.tools.unprotected,
         trusted_output=settings.tools.trusted_output,

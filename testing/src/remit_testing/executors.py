@@ -25,7 +25,7 @@ from typing import Final, Literal
 
 from remit.clock import SystemClock
 from remit.parts.work.executors import program
-from remit.parts.work.executors.port import Ending, Executor, Site, no_tools
+from remit.parts.work.executors.port import Executor, ProgramEnding, Site, no_tools
 from remit.parts.work.executors.worktree import Worktree
 from remit.parts.work.order import WorkOrder
 from remit.parts.work.pack import STDOUT, Contents, ContextPack
@@ -148,7 +148,7 @@ async def check_its_command_is_the_same_for_every_run(subject: Subject, folder: 
 EXECUTOR_CHECKS: Final[tuple[Check, ...]] = checks_in(globals())
 
 
-def fine(ending: Ending) -> bool:
+def fine(ending: ProgramEnding) -> bool:
     """Whether an agent said that all went well; any other program says nothing."""
     turn = ending.turn
     return turn is None or (turn.terminal and not turn.fault and not turn.denied)

@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple
 from remit.parts.sandbox.driver import Driver
 from remit.parts.sandbox.isolation import Isolation
 from remit.parts.sandbox.scratch import scratch
-from remit.process.enclosure import Execution, Limits, Listener, Spec, quiet
+from remit.process.enclosure import Listener, ProgramRun, RunLimits, Spec, quiet
 from remit_testing.suite import checks_in
 
 PATIENCE_S: Final = 30.0
@@ -31,14 +31,14 @@ class Trial(NamedTuple):
     driver: Driver
     python: tuple[str, ...]
 
-    async def run(self, work: Path, code: str, listener: Listener = quiet, **given: Any) -> Execution:
+    async def run(self, work: Path, code: str, listener: Listener = quiet, **given: Any) -> ProgramRun:
         """Run Python code; `given` are fields of the Spec, or limits."""
-        limits = {name: given.pop(name) for name in list(given) if name in Limits.__struct_fields__}
+        limits = {name: given.pop(name) for name in list(given) if name in RunLimits.__struct_fields__}
         spec = Spec(
             id=given.pop("id", "trial"),
             argv=(*self.python, "-c", code),
             workspace=work,
-            limits=Limits(**limits),
+            limits=RunLimits(**limits),
             **given,
         )
         async with asyncio.timeout(PATIENCE_S):
@@ -52,7 +52,7 @@ async def check_a_probe_names_the_mechanism_of_every_limit(trial: Trial) -> None
     """It is usable here, says how far it isolates, and leaves no limit out."""
     found = await trial.driver.probe()
     assert found.level > Isolation.none, found.reasons
-    assert set(found.limits) == set(Limits.__struct_fields__)
+    assert set(found.limits) == set(RunLimits.__struct_fields__)
     assert found.driver == trial.driver.name
 
 

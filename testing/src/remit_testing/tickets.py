@@ -19,7 +19,7 @@ import msgspec
 from remit.clock import SECOND
 from remit.codes import Code
 from remit.errors import RemitError
-from remit.journal.event import Claim
+from remit.journal.event import LeaseClaim
 from remit.journal.leases import LeaseProof, Owner
 from remit.parts.tickets.store import TicketStore
 from remit.parts.tickets.ticket import STREAM_KIND, Kind, Leased, NewTicket, Ticket, stream_of
@@ -298,7 +298,7 @@ async def check_a_failed_ticket_whose_lease_broke_off_is_leased_again(storage: S
         leased = await desk.leased()
         await desk.store.fail(leased.ticket.id, _proof(leased), code="TOOL_TIMEOUT", reason="late")
         now = desk.clock.now()
-        terms = Claim(kind=STREAM_KIND, owner="dead", now=now, lease_until=now + SECOND, state="running")
+        terms = LeaseClaim(kind=STREAM_KIND, owner="dead", now=now, lease_until=now + SECOND, state="running")
         assert await desk.store.journal.acquire(stream_of(leased.ticket.id), terms) is not None
         assert await desk.store.lease("TOOL", owner="worker") == []
         desk.clock.advance(1)

@@ -22,8 +22,8 @@ from remit.canonical import sha256
 from remit.clock import DAY, SECOND
 from remit.codes import Code
 from remit.gateway.turns import Obstacle
-from remit.gateway.turnstiles import Caller, Turnstile, Turnstiles
-from remit.journal.event import Fold
+from remit.gateway.turnstiles import LimitCaller, Turnstile, Turnstiles
+from remit.journal.event import JournalFold
 from remit.settings.sections.calls import CallLimit
 from remit_testing.clock import ManualClock
 from remit_testing.journal.storage import Storage, opened
@@ -31,7 +31,7 @@ from remit_testing.suite import checks_in
 
 _PROCESSES: Final = 3
 _TIMEOUT_S: Final = 30.0
-_CALLER: Final = Caller("web.fetch", "ann", "", {})
+_CALLER: Final = LimitCaller("web.fetch", "ann", "", {})
 Check = Callable[[Storage], Awaitable[None]]
 
 
@@ -191,7 +191,7 @@ async def check_a_row_that_cannot_be_read_counts_as_unused(storage: Storage) -> 
     """It is an index, not a record."""
     clock = ManualClock()
     async with opened(storage, clock) as journal:
-        assert await journal.folds.keep([Fold("limits/web.*", 7, b"{")], 0)
+        assert await journal.folds.keep([JournalFold("limits/web.*", 7, b"{")], 0)
         turnstiles = Turnstiles(journal, {"web.*": CallLimit(rate="1/h", wait_seconds=0)})
         assert len(_begun(await _enter([turnstiles.turnstile("web.*", _CALLER)], 2))) == 1
 
@@ -214,7 +214,7 @@ async def check_values_with_limits_for_themselves_take_bounded_room(storage: Sto
     async with opened(storage, clock) as journal:
         limit = CallLimit(rate="1/h", breaker=2, each="principal", wait_seconds=0)
         every = Turnstiles(journal, {"web.*": limit})
-        of = {name: every.turnstile("web.*", Caller("web.fetch", name, "", {})) for name in (ann, bob, eve)}
+        of = {name: every.turnstile("web.*", LimitCaller("web.fetch", name, "", {})) for name in (ann, bob, eve)}
         for name in (ann, bob):
             assert len(_begun(await _enter([of[name]], 2))) == 1
         await of[bob].leave("call-0", "unreachable")

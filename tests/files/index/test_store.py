@@ -5,28 +5,28 @@ from pathlib import Path
 
 import pytest
 
-from remit.files.index.store import Index, Indexed, Passage, Store
-from remit.threads import Stop, StoppedError
+from remit.files.index.store import Indexed, IndexFile, IndexPassage, IndexStore
+from remit.threads import StopEvent, StoppedError
 
 
 @pytest.fixture
-def index(tmp_path: Path) -> Index:
-    return Index(tmp_path / "index", tmp_path)
+def index(tmp_path: Path) -> IndexFile:
+    return IndexFile(tmp_path / "index", tmp_path)
 
 
 def file(path: str, *bodies: str) -> Indexed:
-    passages = [(Passage(n, n + 1, "", f"name{n}"), body) for n, body in enumerate(bodies)]
+    passages = [(IndexPassage(n, n + 1, "", f"name{n}"), body) for n, body in enumerate(bodies)]
     return Indexed(path, 1, 2, "text", "sha256:1", "A title", passages)
 
 
-def found(store: Store, expression: str) -> list[tuple[str, int]]:
+def found(store: IndexStore, expression: str) -> list[tuple[str, int]]:
     return [(hit.path, hit.start) for hit in store.hits(expression, 10)]
 
 
-def test_only_one_holds_an_index_at_a_time(index: Index) -> None:
-    nobody_waits = Stop()
+def test_only_one_holds_an_index_at_a_time(index: IndexFile) -> None:
+    nobody_waits = StopEvent()
     nobody_waits.set()
-    with index.opened(Stop()):
+    with index.opened(StopEvent()):
         with pytest.raises(StoppedError), index.opened(nobody_waits):
             pass
         with pytest.raises(StoppedError):
@@ -35,21 +35,21 @@ def test_only_one_holds_an_index_at_a_time(index: Index) -> None:
         pass
 
 
-def test_the_time_is_the_file_systems_own(index: Index, tmp_path: Path) -> None:
-    with index.opened(Stop()):
+def test_the_time_is_the_file_systems_own(index: IndexFile, tmp_path: Path) -> None:
+    with index.opened(StopEvent()):
         pass
     os.utime(index.path.with_suffix(".lock"), ns=(0, 0))
     fresh = tmp_path / "fresh"
     fresh.touch()
-    with index.opened(Stop()) as (_, now_ns):
+    with index.opened(StopEvent()) as (_, now_ns):
         assert now_ns >= fresh.stat().st_mtime_ns
 
 
-def test_an_index_keeps_what_was_added_until_it_is_forgotten(index: Index) -> None:
-    with index.opened(Stop()) as (store, _), store.transaction():
+def test_an_index_keeps_what_was_added_until_it_is_forgotten(index: IndexFile) -> None:
+    with index.opened(StopEvent()) as (store, _), store.transaction():
         store.add(file("a.md", "whale", "egg"), "folder")
         store.add(file("b.md", "whale whale"), "folder")
-    with index.opened(Stop()) as (store, _):
+    with index.opened(StopEvent()) as (store, _):
         assert sorted(found(store, '"whale"')) == [("a.md", 0), ("b.md", 0)]
         assert found(store, '"egg"') == [("a.md", 1)]
         assert store.counts() == ({"text": 2}, 3)
@@ -60,38 +60,38 @@ def test_an_index_keeps_what_was_added_until_it_is_forgotten(index: Index) -> No
         assert found(store, '"egg"') == [("c.md", 0)]
 
 
-def test_what_failed_half_way_is_not_kept(index: Index) -> None:
-    def fail(store: Store) -> None:
+def test_what_failed_half_way_is_not_kept(index: IndexFile) -> None:
+    def fail(store: IndexStore) -> None:
         with store.transaction():
             store.add(file("a.md", "whale"), "folder")
             raise ValueError("no")
 
-    with index.opened(Stop()) as (store, _):
+    with index.opened(StopEvent()) as (store, _):
         with pytest.raises(ValueError, match="no"):
             fail(store)
         assert store.known() == {}
         assert found(store, '"whale"') == []
 
 
-def test_names_are_found_whole_and_in_parts(index: Index) -> None:
-    with index.opened(Stop()) as (store, _):
+def test_names_are_found_whole_and_in_parts(index: IndexFile) -> None:
+    with index.opened(StopEvent()) as (store, _):
         store.add(file("src/userName.py", "nothing"), "MyProject")
         for word in ("username", "user", "name0", "src", "project", "myproject", "title"):
             assert found(store, f'"{word}"') == [("src/userName.py", 0)]
 
 
-def test_removed_is_gone(index: Index) -> None:
-    with index.opened(Stop()) as (store, _):
+def test_removed_is_gone(index: IndexFile) -> None:
+    with index.opened(StopEvent()) as (store, _):
         store.add(file("a.md", "whale"), "folder")
-    index.remove(Stop())
-    with index.opened(Stop()) as (store, _):
+    index.remove(StopEvent())
+    with index.opened(StopEvent()) as (store, _):
         assert store.known() == {}
 
 
-def test_nobody_else_may_look_into_an_index_folder(index: Index) -> None:
-    with index.opened(Stop()):
+def test_nobody_else_may_look_into_an_index_folder(index: IndexFile) -> None:
+    with index.opened(StopEvent()):
         assert index.path.parent.stat().st_mode & 0o077 == 0
 
 
 def test_every_folder_has_an_index_of_its_own(tmp_path: Path) -> None:
-    assert Index(tmp_path, Path("/a")).path != Index(tmp_path, Path("/b")).path
+    assert IndexFile(tmp_path, Path("/a")).path != IndexFile(tmp_path, Path("/b")).path

@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from remit.codes import Code
-from remit.gateway.model_request import Asking, DayLimits, ModelRequest
+from remit.gateway.model_request import DayLimits, ModelAttempt, ModelRequest
 from remit.gateway.outcome import Outcome
 from remit.gateway.stages.check_budget import Reserve
 from remit.journal.kinds import GateRefused
 from remit.models.names import ModelName
 from remit.models.reply import unwatched
 from remit.models.thread import EMPTY
-from remit.tools.budget import Budget
+from remit.tools.budget import ToolBudget
 from remit.tools.meta import Level
 from remit.tools.provider import ToolResult
 from remit_testing.clock import ManualClock
@@ -61,7 +61,7 @@ async def test_another_process_that_goes_on_with_the_stream_has_what_was_left() 
 
 
 async def test_the_steps_of_a_request_are_those_of_every_tool() -> None:
-    budget = Budget(max_steps=2)
+    budget = ToolBudget(max_steps=2)
     async with opened(tool(), add) as world:
         assert (await world.call("math.add", SUM)).ok, "counted, though it has no budget of its own"
         outcomes = await calls(world, 2, budget=budget)
@@ -72,7 +72,7 @@ async def test_the_steps_of_a_request_are_those_of_every_tool() -> None:
 
 async def test_a_request_may_only_make_the_budget_of_a_tool_smaller() -> None:
     async with opened(tool(budget={"max_calls": 1})) as world:
-        outcomes = await calls(world, 2, budget=Budget(max_calls=100))
+        outcomes = await calls(world, 2, budget=ToolBudget(max_calls=100))
         assert [outcome.ok for outcome in outcomes] == [True, False]
 
 
@@ -112,7 +112,7 @@ async def test_the_time_of_a_budget_ends_a_call_while_it_runs(where: str) -> Non
         raise AssertionError
 
     said: dict[str, Any] = {"budget": {"max_wall_ms": 20}} if where == "tool" else {}
-    asked: dict[str, Any] = {} if where == "tool" else {"budget": Budget(max_wall_ms=20)}
+    asked: dict[str, Any] = {} if where == "tool" else {"budget": ToolBudget(max_wall_ms=20)}
     async with opened(odd(behave, **said)) as world:
         outcome = await world.call(**asked)
         assert (outcome.status, outcome.code) == ("failed", Code.TOOL_TIMEOUT)
@@ -121,13 +121,13 @@ async def test_the_time_of_a_budget_ends_a_call_while_it_runs(where: str) -> Non
 
 async def test_nobody_is_asked_about_a_call_that_is_over_budget() -> None:
     async with opened(write) as world:
-        assert (await world.call("note.write", {"text": "x"}, budget=Budget(max_steps=1))).status == "pending"
-        await world.call("note.write", {"text": "x"}, step="2", budget=Budget(max_steps=1))
+        assert (await world.call("note.write", {"text": "x"}, budget=ToolBudget(max_steps=1))).status == "pending"
+        await world.call("note.write", {"text": "x"}, step="2", budget=ToolBudget(max_steps=1))
         assert len(await world.confirmations.pending()) == 2
         world.under([ALLOW])
-        assert (await world.call("note.write", {"text": "x"}, step="3", budget=Budget(max_steps=1))).ok
+        assert (await world.call("note.write", {"text": "x"}, step="3", budget=ToolBudget(max_steps=1))).ok
         world.under([])
-        refused = await world.call("note.write", {"text": "x"}, step="4", budget=Budget(max_steps=1))
+        refused = await world.call("note.write", {"text": "x"}, step="4", budget=ToolBudget(max_steps=1))
         assert refused.code is Code.BUDGET_EXCEEDED
         assert len(await world.confirmations.pending()) == 2
 
@@ -140,7 +140,7 @@ async def test_a_question_that_was_not_announced_leaves_nothing_reserved(invocat
         prices=SimpleNamespace(cost=lambda *_: None), allowance=allowance, journal=SimpleNamespace(clock=clock)
     )
     request = ModelRequest(model="scripted:a", thread=EMPTY, step="1", principal="alice")
-    asking: Any = Asking(request, unwatched)
+    asking: Any = ModelAttempt(request, unwatched)
     asking.model = SimpleNamespace(name=ModelName(provider="scripted", model="a"))
     asking.sending = SimpleNamespace(body=b"hello")
     call: Any = SimpleNamespace(stage="", asking=asking, invocation_id="")

@@ -13,7 +13,7 @@ from remit.codes import Code
 from remit.gateway.conversation import Conversation, Provenance, read_untrusted
 from remit.gateway.outcome import Outcome
 from remit.journal.kinds import GateRefused, ToolInvocationStarted
-from remit.models.message import Message, Text, ToolCall, ToolResult, results, system, user
+from remit.models.message import Message, Text, ToolCall, ToolMessage, results, system, user
 from remit.models.thread import Thread, thread_of
 from remit.policy.approval import Remembered
 from tests.gateway.world import World, meta, opened
@@ -65,7 +65,7 @@ class Talk:
         self.thread = self.thread.add(Message("assistant", (call,)))
         outcome = await self.make(name, args, **asked)
         text = outcome.value if isinstance(outcome.value, str) else msgspec.json.encode(outcome.value).decode()
-        self.thread = self.thread.add(results(ToolResult(call.id, call.name, text, failed=not outcome.ok)))
+        self.thread = self.thread.add(results(ToolMessage(call.id, call.name, text, failed=not outcome.ok)))
         return outcome
 
     async def make(self, name: str, args: dict[str, Any] | None = None, **asked: Any) -> Outcome:
@@ -244,7 +244,7 @@ async def test_what_was_approved_before_it_was_known_to_be_untrusted_is_asked_ab
         talk = Talk(each)
         outcome = await talk.use("bank.pay", PAY)
         await each.approve(outcome)
-        talk.thread = talk.thread.add(user("more"), results(ToolResult("9-0", "mail__read", MAIL)))
+        talk.thread = talk.thread.add(user("more"), results(ToolMessage("9-0", "mail__read", MAIL)))
         again = await talk.make("bank.pay", PAY, confirmation=outcome.confirmation)
         assert again.status == "pending"
         assert again.confirmation != outcome.confirmation
@@ -307,7 +307,7 @@ async def test_a_remembered_approval_counts_only_for_the_very_arguments(*, exact
 async def test_results_of_an_unknown_call_or_of_another_conversation_are_untrusted() -> None:
     async with world() as each:
         talk = Talk(each)
-        talk.thread = talk.thread.add(results(ToolResult("x-0", "bank__contacts", f"[{IBAN!r}]")))
+        talk.thread = talk.thread.add(results(ToolMessage("x-0", "bank__contacts", f"[{IBAN!r}]")))
         assert (await talk.use("bank.pay", PAY)).status == "pending"
     async with world() as each:
         talk = Talk(each)
@@ -318,14 +318,14 @@ async def test_results_of_an_unknown_call_or_of_another_conversation_are_untrust
 async def test_answers_of_our_own_say_nothing_and_repeated_results_keep_their_source() -> None:
     async with world() as each:
         talk = Talk(each)
-        talk.thread = talk.thread.add(results(ToolResult("x-0", "any", "There is no such tool.")))
+        talk.thread = talk.thread.add(results(ToolMessage("x-0", "any", "There is no such tool.")))
         assert (await talk.use("bank.pay", PAY, told={"answers": {"x-0": ""}})).ok
     async with world() as each:
         talk = Talk(each)
         await talk.use("bank.contacts")
-        talk.thread = talk.thread.add(results(ToolResult("x-0", "agent__read_result", OTHER)))
+        talk.thread = talk.thread.add(results(ToolMessage("x-0", "agent__read_result", OTHER)))
         answers = {"x-0": "1-0"}
-        talk.thread = talk.thread.add(results(ToolResult("y-0", "mcp__mail", MAIL)))
+        talk.thread = talk.thread.add(results(ToolMessage("y-0", "mcp__mail", MAIL)))
         assert (await talk.use("bank.pay", PAY | {"iban": OTHER}, told={"answers": answers})).ok
 
 

@@ -11,7 +11,7 @@ import pytest
 from remit.codes import Code
 from remit.errors import JournalError, ProviderError
 from remit.gateway.outcome import Outcome
-from remit.gateway.turns import Line, State
+from remit.gateway.turns import TurnLine, TurnState
 from remit.gateway.turnstiles import Turnstile
 from remit.journal.kinds import GateRefused, ToolInvocationStarted
 from remit.settings.sections.calls import CallLimit
@@ -34,9 +34,9 @@ async def codes(world: World, calls: int, **asked: Any) -> list[Code | None]:
     return [outcome.code for outcome in outcomes]
 
 
-async def state(world: World) -> State:
+async def state(world: World) -> TurnState:
     (row,) = await world.journal.folds.read("limits/odd.*")
-    return msgspec.json.decode(row.data, type=dict[str, State])[""]
+    return msgspec.json.decode(row.data, type=dict[str, TurnState])[""]
 
 
 async def test_a_call_beyond_the_rate_is_refused_and_recorded() -> None:
@@ -165,12 +165,12 @@ async def test_calls_that_ask_a_person_take_their_turn_once_they_run() -> None:
 
 async def test_a_caller_in_line_is_told_its_turn_and_nothing_is_recorded() -> None:
     async with opened(odd(fine, level=Level.L1), calls=limits(rate="1/min")) as world:
-        pending = [await world.call(step=str(number), line=Line()) for number in range(4)]
+        pending = [await world.call(step=str(number), line=TurnLine()) for number in range(4)]
         for outcome in pending:
             await world.approve(outcome)
-        assert (await world.again(pending[0], "odd.tool", step="0", line=Line())).ok
-        refused = [await world.again(pending[n], "odd.tool", step=str(n), line=Line()) for n in (1, 2)]
-        refused.append(await world.again(pending[3], "odd.tool", step="3", line=Line(priority=1)))
+        assert (await world.again(pending[0], "odd.tool", step="0", line=TurnLine())).ok
+        refused = [await world.again(pending[n], "odd.tool", step=str(n), line=TurnLine()) for n in (1, 2)]
+        refused.append(await world.again(pending[3], "odd.tool", step="3", line=TurnLine(priority=1)))
         assert [(one.code, one.again, one.again_ms) for one in refused] == [
             (Code.RATE_LIMITED, "", 60_000),
             (Code.RATE_LIMITED, "", 120_000),
@@ -179,7 +179,7 @@ async def test_a_caller_in_line_is_told_its_turn_and_nothing_is_recorded() -> No
         assert not [one for one in await world.recorded() if isinstance(one, GateRefused)]
         world.clock.advance(60)
         assert (await world.question(pending[1])).state == "approved"
-        assert (await world.again(pending[1], "odd.tool", step="1", line=Line(place=refused[0].turn_at))).ok
+        assert (await world.again(pending[1], "odd.tool", step="1", line=TurnLine(place=refused[0].turn_at))).ok
 
 
 async def test_a_journal_that_cannot_say_whose_turn_it_is_fails_the_call(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ import pytest
 from remit import Code, JobEndedError, Remit, Run, recipe, tool
 from remit.clock import SystemClock
 from remit.errors import JournalError, ProviderError, RunError
-from remit.jobs.branch import Branch
+from remit.jobs.branch import RunBranch
 from remit.journal.blobs import BlobRef
 from remit.journal.journal import Journal
 from remit.record.views import JobRow
@@ -372,7 +372,7 @@ async def test_a_wait_that_an_older_remit_recorded_within_such_a_limit_ends_as_i
 
     async with remit_in(recipes=[hasty]) as remit:
         with monkeypatch.context() as patch:
-            patch.setattr(Branch, "limited", False)
+            patch.setattr(RunBranch, "limited", False)
             job = await remit.start(hasty())
             await until_waiting(remit, job.id)
         await job.signal("go", 5)

@@ -6,7 +6,7 @@ import pytest
 
 from remit import Run, recipe
 from remit.jobs.state import stream_of
-from remit.journal.event import Claim, HeadQuery
+from remit.journal.event import HeadQuery, LeaseClaim
 from remit.journal.writer import Draft
 from tests.opened import OpenRemit
 
@@ -47,7 +47,7 @@ async def test_a_pass_that_lost_its_job_asks_nobody(remit_in: OpenRemit, monkeyp
 
         async def taken_over_first(*drafts: Draft, **more: Any) -> None:
             now = journal.clock.now()
-            terms = Claim(kind="job", owner="another", now=now, lease_until=now + 10**9, state="running")
+            terms = LeaseClaim(kind="job", owner="another", now=now, lease_until=now + 10**9, state="running")
             assert await journal.acquire(stream_of(job.id), terms, over=engine.owner) is not None
             await commit(*drafts, **more)
 

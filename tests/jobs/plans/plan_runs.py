@@ -7,7 +7,7 @@ from typing import Any
 
 from remit.codes import Code
 from remit.gateway.outcome import refused
-from remit.jobs.effects.port import Answer
+from remit.jobs.effects.port import WaitAnswer
 from remit.jobs.plans.check import read_plan
 from remit.jobs.plans.graph import run_plan
 from remit.jobs.recipe import Recipes, recipe
@@ -65,7 +65,7 @@ class Ran:
         return [effect.key for effect in self.world.effects]
 
 
-def world_of(answers: dict[str, Answer] | None = None, **tools: Callable[[dict[str, Any]], Any]) -> ScriptedWorld:
+def world_of(answers: dict[str, WaitAnswer] | None = None, **tools: Callable[[dict[str, Any]], Any]) -> ScriptedWorld:
     return ScriptedWorld(
         {"t.echo": echo, "t.fail": fail, **{f"t.{name}": tool for name, tool in tools.items()}}, answers
     )

@@ -12,13 +12,13 @@ from typing import Any, NamedTuple, cast
 
 from remit.codes import Code
 from remit.gateway.outcome import Outcome, refused
-from remit.jobs.branch import Branch, current
+from remit.jobs.branch import RunBranch, current
 from remit.jobs.effects.effects import Effects
-from remit.jobs.effects.port import Answer, CallRequest, Question, Wait
+from remit.jobs.effects.port import CallRequest, ModelQuestion, Wait, WaitAnswer
 from remit.jobs.recipe import Recipes
 from remit.jobs.run import Run
 from remit.jobs.spans import Activity
-from remit.jobs.state import CallRecord, History, ModelRecord, Value, WaitRecord
+from remit.jobs.state import CallRecord, JobHistory, ModelRecord, Value, WaitRecord
 from remit.journal.event import Blob
 from remit.journal.journal import Journal
 from remit.journal.kinds import ChildEnded, ChildStarted, CommandStarted, CompensationCompleted, JobLabeled
@@ -46,7 +46,7 @@ Choose = Callable[[int], int]
 class ScriptedWorld:
     """Tools are functions of their arguments, waits have an answer by the name that is waited for."""
 
-    def __init__(self, tools: dict[str, Tool] | None = None, answers: dict[str, Answer] | None = None) -> None:
+    def __init__(self, tools: dict[str, Tool] | None = None, answers: dict[str, WaitAnswer] | None = None) -> None:
         self.tools = tools or {}
         self.answers = answers or {}
         self.effects: list[Effect] = []
@@ -59,7 +59,7 @@ class ScriptedWorld:
 
     async def run(self, program: Callable[[Run], Awaitable[Any]], choose: Choose = lambda _count: 0) -> Any:
         """Run to the end; `choose` says which of so many pending effects ends next."""
-        run = Run("job_1", "ann", Effects(History(), cast("Journal", None), self, self.activity), Recipes())
+        run = Run("job_1", "ann", Effects(JobHistory(), cast("Journal", None), self, self.activity), Recipes())
         task = asyncio.ensure_future(self._rooted(run, program))
         task.add_done_callback(lambda _task: self.activity.attention.set())
         try:
@@ -80,7 +80,7 @@ class ScriptedWorld:
         future.set_result(None)
 
     async def _rooted(self, run: Run, program: Callable[[Run], Awaitable[Any]]) -> Any:
-        current.set(Branch("", asyncio.current_task()))
+        current.set(RunBranch("", asyncio.current_task()))
         return await program(run)
 
     async def _pend(self, effect: Effect) -> None:
@@ -104,24 +104,24 @@ class ScriptedWorld:
             raise given
         return given if isinstance(given, Outcome) else Outcome(status="ok", value=given)
 
-    async def wait(self, wait: Wait, record: WaitRecord | None) -> Answer:
+    async def wait(self, wait: Wait, record: WaitRecord | None) -> WaitAnswer:
         name = wait.key if wait.type == "signal" else wait.type
         seconds = None if wait.due_at is None else wait.due_at / 1_000_000
         await self._pend(Effect(wait.step, wait.type, name, getattr(wait, "question", None), seconds))
-        return self.answers.get(name, Answer())
+        return self.answers.get(name, WaitAnswer())
 
     default_model = ""
 
     async def model_differs(self, started: CommandStarted, recorded: str, current: str) -> None:
         raise NotImplementedError
 
-    async def ask(self, question: Question, record: ModelRecord) -> Outcome:
+    async def ask(self, question: ModelQuestion, record: ModelRecord) -> Outcome:
         raise NotImplementedError
 
     async def value(self, step: str, kind: type[Value]) -> Value:
         raise NotImplementedError
 
-    async def poll(self, wait: Wait) -> Answer | None:
+    async def poll(self, wait: Wait) -> WaitAnswer | None:
         return None
 
     async def child(self, started: ChildStarted, blobs: tuple[Blob, ...]) -> None:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import pytest
 
 from remit import JobEndedError, Remit, Run, recipe, tool
-from remit.jobs.effects.port import Answer
+from remit.jobs.effects.port import WaitAnswer
 from remit.jobs.plans.graph import run_plan
 from remit.jobs.plans.plan import Plan
 from remit.jobs.plans.source import load_plan
@@ -118,7 +118,9 @@ async def test_weekly_goes_on_without_the_export_after_six_hours(came: bool) -> 
     async def answered(run: Run, query: str, folder: str, max_sources: int) -> str:
         return f"{query} {folder} {max_sources}"
 
-    world = ScriptedWorld(answers={"export.done": Answer(payload={"rows": 7}) if came else Answer(timed_out=True)})
+    world = ScriptedWorld(
+        answers={"export.done": WaitAnswer(payload={"rows": 7}) if came else WaitAnswer(timed_out=True)}
+    )
     value = await world.run(lambda run: run_plan(run, example("weekly.yaml"), {}, Recipes([answered])))
     assert [(effect.kind, effect.timeout_s) for effect in world.effects] == [("signal", 21_600), ("timer", 2)]
     assert value["rows"] == ({"rows": 7} if came else None)

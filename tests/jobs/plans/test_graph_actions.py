@@ -6,7 +6,7 @@ import pytest
 
 from remit.codes import Code
 from remit.errors import RunError, VersionError
-from remit.jobs.effects.port import Answer
+from remit.jobs.effects.port import WaitAnswer
 from remit.jobs.recipe import Recipes
 from tests.jobs.plans.plan_runs import RECIPES, call, ok, ran, world_of
 
@@ -20,14 +20,14 @@ class TestWaits:
         ]
 
     async def test_a_signal_gives_its_payload(self) -> None:
-        world = world_of({"go": Answer(payload={"x": 1})})
+        world = world_of({"go": WaitAnswer(payload={"x": 1})})
         done = await ran({"id": "a", "wait": {"signal": "go", "timeout": "1h"}}, call("b", "${a.value.x}"), world=world)
         assert done.value["b"] == ok(1)
         assert world.effects[0].timeout_s == 3_600
 
     @pytest.mark.parametrize("on_failure", ["fail", "continue"])
     async def test_a_signal_that_does_not_come_is_a_failure(self, on_failure: str) -> None:
-        world = world_of({"go": Answer(timed_out=True)})
+        world = world_of({"go": WaitAnswer(timed_out=True)})
         node = {"id": "a", "wait": {"signal": "go", "timeout": "1h"}, "on_failure": on_failure}
         if on_failure == "continue":
             assert (await ran(node, world=world)).value["a"]["code"] == "PLAN_SIGNAL_TIMEOUT"
@@ -38,7 +38,7 @@ class TestWaits:
 
     @pytest.mark.parametrize(("approved", "called"), [(True, ["h", "b"]), (False, ["h"])])
     async def test_a_person_decides_what_depends_on_the_answer(self, approved: bool, called: list[str]) -> None:
-        world = world_of({"human": Answer(payload={"approved": approved, "by": "bo", "reason": "because"})})
+        world = world_of({"human": WaitAnswer(payload={"approved": approved, "by": "bo", "reason": "because"})})
         done = await ran(
             {"id": "h", "wait": {"human": "Publish?"}}, call("b", "${h.by}: ${h.reason}", when="${h}"), world=world
         )
@@ -47,7 +47,7 @@ class TestWaits:
         assert [effect.key for effect in world.effects] == called
 
     async def test_the_question_and_its_details_are_filled_in(self) -> None:
-        world = world_of({"human": Answer(payload={"approved": True})})
+        world = world_of({"human": WaitAnswer(payload={"approved": True})})
         node = {"id": "h", "wait": {"human": "Publish ${a.value.t}?", "details": {"d": "${a}"}, "timeout": "1d"}}
         await ran(call("a", {"t": "x"}), node, world=world)
         asked = world.effects[1]
@@ -55,7 +55,7 @@ class TestWaits:
         assert asked.timeout_s == 86_400
 
     async def test_silence_is_no_approval(self) -> None:
-        world = world_of({"human": Answer(timed_out=True)})
+        world = world_of({"human": WaitAnswer(timed_out=True)})
         done = await ran({"id": "h", "wait": {"human": "?", "timeout": "1s"}}, call("b", when="${h}"), world=world)
         assert done.value["h"]["value"] is False
         assert done.value["b"] is None

@@ -8,7 +8,7 @@ from remit.codes import Code
 from remit.errors import RunError
 from remit.gateway.outcome import refused
 from remit.jobs.answers import CallError
-from remit.jobs.effects.port import Answer
+from remit.jobs.effects.port import WaitAnswer
 from tests.jobs.plans.plan_runs import TIMED_OUT, call, last, ok, ran, world_of
 from tests.jobs.plans.scripted_world import Choose
 
@@ -83,7 +83,7 @@ class TestForEach:
             await ran(call("a", [{"x": 1}, {}]), call("b", "${item.x}", for_each="${a}"))
 
     async def test_people_can_be_asked_about_each_item(self) -> None:
-        world = world_of({"human": Answer(payload={"approved": True, "by": "bo", "reason": ""})})
+        world = world_of({"human": WaitAnswer(payload={"approved": True, "by": "bo", "reason": ""})})
         done = await ran(
             call("a", ["x", "y"]), {"id": "h", "wait": {"human": "Send ${item}?"}, "for_each": "${a}"}, world=world
         )

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from remit.codes import Code
 from remit.errors import PlanError
-from remit.jobs.plans.document import Document, UnreadableError
+from remit.jobs.plans.document import PlanDocument, UnreadablePlanError
 from remit.jobs.plans.plan import plan_hash
 from remit.jobs.plans.problem import InvalidPlanError
 from remit.jobs.plans.source import load_plan, parse_plan, read_text
@@ -46,7 +46,7 @@ output: ${read}
 @pytest.fixture(params=LOADERS, ids=["fast", "plain"])
 def yaml_value(request: pytest.FixtureRequest) -> Callable[[str], Any]:
     def read(text: str) -> Any:
-        document = Document()
+        document = PlanDocument()
         read_yaml(text, document, request.param)
         assert document.problems == []
         return document.value
@@ -197,7 +197,7 @@ class TestYaml:
 
     @pytest.mark.parametrize("bomb", ["[" * 500_000, "{a: " * 200_000, "- " * 400_000])
     def test_bombs_are_refused_at_once(self, yaml_value: Callable[[str], Any], bomb: str) -> None:
-        with pytest.raises(UnreadableError):
+        with pytest.raises(UnreadablePlanError):
             yaml_value(bomb)
 
     def test_an_alias_never_makes_a_value_larger(self) -> None:
@@ -327,10 +327,10 @@ class TestAnyText:
     def test_both_yaml_parsers_refuse_or_read_the_same(self, text: str) -> None:
         found: list[Any] = []
         for loader in LOADERS:
-            document = Document()
+            document = PlanDocument()
             try:
                 read_yaml(text, document, loader)
-            except UnreadableError:
+            except UnreadablePlanError:
                 found.append(None)
             else:
                 found.append(document.value)

@@ -6,7 +6,7 @@ import pytest
 
 from remit.clock import DAY, SystemClock
 from remit.gateway import sums as module
-from remit.gateway.model_request import Allowance, Claim, DayLimits
+from remit.gateway.model_request import Allowance, BudgetClaim, DayLimits
 from remit.gateway.sums import ModelSums
 from remit.journal.journal import Journal
 from remit.journal.kinds import CommandCommitted, CommandStarted
@@ -48,6 +48,6 @@ async def test_what_one_process_announced_counts_in_another(storage: PostgresSto
     clock = clock_at_noon()
     async with storage.open(clock) as one, storage.open(clock) as other:
         await _ask(one, "job/a", range(10))
-        claim = Claim(principal="ada", tokens=40, cost=0.0)
+        claim = BudgetClaim(principal="ada", tokens=40, cost=0.0)
         assert "used 70 tokens" in await Allowance(other, DayLimits(tokens=100)).claim(claim)
         assert await Allowance(other, DayLimits(tokens=110)).claim(claim) == ""

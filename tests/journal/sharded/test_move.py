@@ -18,7 +18,7 @@ from remit.errors import ChainBrokenError, UsageError
 from remit.journal.blobs import pack
 from remit.journal.copy import activate
 from remit.journal.erasure import erase
-from remit.journal.event import Fold, HeadPatch, HeadQuery
+from remit.journal.event import HeadPatch, HeadQuery, JournalFold
 from remit.journal.journal import Journal
 from remit.journal.kinds import JobCancelled, JobCreated
 from remit.journal.postgres.store import PostgresStore
@@ -126,10 +126,10 @@ async def test_what_another_shard_keeps_is_looked_for_there(urls: list[str]) -> 
 async def test_sums_and_limits_move_with_the_first_shard_and_no_later_one_stays_behind(urls: list[str]) -> None:
     await filled(urls)
     async with ShardedStorage(urls).open(SystemClock()) as journal:
-        assert await journal.folds.keep([Fold("sums", 1, b"before")], 0)
+        assert await journal.folds.keep([JournalFold("sums", 1, b"before")], 0)
         await moved(urls[0], f"{urls[0]}_new")
         with refused(Code.JOURNAL_SHARD_UNAVAILABLE):
-            await journal.folds.keep([Fold("sums", 2, b"after")], 1)
+            await journal.folds.keep([JournalFold("sums", 2, b"after")], 1)
     async with ShardedStorage([f"{urls[0]}_new", urls[1]]).open(SystemClock()) as journal:
         assert [fold.data for fold in await journal.folds.read("sums")] == [b"before"]
 

@@ -7,7 +7,7 @@ import apsw
 import pytest
 
 from remit.clock import SECOND
-from remit.journal.event import Commit, Head, HeadPatch, HeadQuery, Lease
+from remit.journal.event import Commit, HeadPatch, HeadQuery, Lease, StreamHead
 from remit.journal.sqlite import queries
 from remit.journal.sqlite import queries as queue
 from remit.journal.sqlite.groups import GroupWriter
@@ -33,7 +33,7 @@ def wake(db: apsw.Connection, stream: str) -> None:
     assert GroupWriter(db).write([Commit(appends=(), wakes=(stream,), at=START)]) == [None]
 
 
-def head(db: apsw.Connection) -> Head:
+def head(db: apsw.Connection) -> StreamHead:
     found = queries.head(db, "job/a")
     assert found is not None
     return found

@@ -8,10 +8,10 @@ import msgspec
 import pytest
 
 from remit.models.arguments import arguments_of
-from remit.models.faults import Cut, Server
+from remit.models.faults import CutAnswer, ServerFault
 from remit.models.message import Opaque, Text, system, user
 from remit.models.prompt import Ask, Sampling, toolset_of
-from remit.models.reply import Reply, Stop, unwatched
+from remit.models.reply import ModelReply, Stop, unwatched
 from remit.models.thread import thread_of
 from remit.models.wires.anthropic import AnthropicMessages
 from remit.models.wires.gemini import Gemini, usage_of
@@ -25,7 +25,7 @@ from remit_testing.models.scene import Scene
 ASK = Ask(thread=thread_of([system("s"), user("u")]), tools=toolset_of([PAY]), id="1")
 
 
-def _reduced(wire: Wire, events: list[Any]) -> Reply:
+def _reduced(wire: Wire, events: list[Any]) -> ModelReply:
     reducer = wire.reducer(ASK, "p/m")
     for event in events:
         reducer.feed(event if isinstance(event, bytes) else msgspec.json.encode(event), unwatched)
@@ -86,11 +86,11 @@ def test_calls_of_any_other_end_are_not_given(finish: str) -> None:
 def test_responses_that_are_complete_over_calls_that_were_cut_give_no_reply() -> None:
     events = [msgspec.json.decode(event) for event in ResponsesSpeech().events(CALLS)]
     events[-1]["response"]["output"][-1]["arguments"] = '{"to":"eve"}'
-    with pytest.raises(Cut):
+    with pytest.raises(CutAnswer):
         _reduced(OpenAIResponses(), events)
     events = [msgspec.json.decode(event) for event in ResponsesSpeech().events(CALLS)]
     events[-1]["response"]["output"][-1]["status"] = "incomplete"
-    with pytest.raises(Cut):
+    with pytest.raises(CutAnswer):
         _reduced(OpenAIResponses(), events)
 
 
@@ -229,7 +229,7 @@ def test_arguments_that_come_as_an_object_are_the_arguments() -> None:
     ],
 )
 def test_a_field_of_another_type_is_a_fault_and_never_absent(wire: Wire, events: list[Any]) -> None:
-    with pytest.raises(Server):
+    with pytest.raises(ServerFault):
         _reduced(wire, events)
 
 
@@ -246,7 +246,7 @@ def test_calls_are_whole_in_the_words_of_other_makes(finish: str) -> None:
 
 @pytest.mark.parametrize("finish", ["MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "MALFORMED_RESPONSE"])
 def test_a_call_that_gemini_could_not_read_is_a_fault_that_is_asked_again(finish: str) -> None:
-    with pytest.raises(Server) as caught:
+    with pytest.raises(ServerFault) as caught:
         _reduced(Gemini(), _candidate(finish=finish))
     assert caught.value.retry == "now"
 

@@ -13,7 +13,7 @@ from remit.app import JobEndedError
 from remit.codes import Code
 from remit.errors import UsageError
 from remit.journal.kinds import CommandStarted, GateRefused, ToolInvocationStarted, decode
-from remit.models.message import Message, ToolResult
+from remit.models.message import Message, ToolMessage
 from remit.models.message import decode as message_of
 from remit.parts.agents.recipes.agent import agent
 from remit.settings import Settings, load
@@ -83,8 +83,8 @@ async def _run(settings: Settings, **given: Any) -> tuple[Any, list[Message]]:
     return ended, [message_of(body) for body in bodies if body is not None]
 
 
-def _results(sent: list[Message]) -> list[ToolResult]:
-    return [block for message in sent for block in message.blocks if isinstance(block, ToolResult)]
+def _results(sent: list[Message]) -> list[ToolMessage]:
+    return [block for message in sent for block in message.blocks if isinstance(block, ToolMessage)]
 
 
 async def test_an_agent_calls_tools_until_it_has_answered(scripted: Scripted) -> None:

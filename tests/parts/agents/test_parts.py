@@ -14,7 +14,7 @@ from remit.errors import RunError
 from remit.gateway.budget import Budget
 from remit.jobs.plans.source import parse_plan
 from remit.journal.kinds import ChildStarted, decode
-from remit.models.message import Message, ToolResult, system, user
+from remit.models.message import Message, ToolMessage, system, user
 from remit.settings import Settings, load
 
 Scripted = Callable[..., Settings]
@@ -129,7 +129,7 @@ async def test_recipes_are_tools_of_an_agent_and_run_within_its_job(scripted: Sc
     )
     result, _, messages = await _ran(scripted(calls, {"say": "Done."}), boss, lookup, unlucky)
     assert result == "Done."
-    found = [block for block in messages[-2].blocks if isinstance(block, ToolResult)]
+    found = [block for block in messages[-2].blocks if isinstance(block, ToolMessage)]
     assert [one.failed for one in found] == [False, True, True, True, True]
     assert found[0].text == '["the note a","the note a"]'
     assert found[1].text == "The call failed (JOB_FAILED): no luck"

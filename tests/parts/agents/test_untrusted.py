@@ -14,9 +14,9 @@ import pytest
 from remit import Remit, Run, recipe, tool
 from remit.gateway.conversation import Conversation, read_untrusted
 from remit.gateway.stages.check_origins import Ledgers
-from remit.jobs.state import History
+from remit.jobs.state import JobHistory
 from remit.journal.kinds import CommandCommitted, CommandStarted, ToolInvocationStarted, UntrustedArgument, decode
-from remit.models.message import Message, ToolResult
+from remit.models.message import Message, ToolMessage
 from remit.models.message import decode as message_of
 from remit.models.thread import EMPTY
 from remit.origins.arguments import authority_of
@@ -64,7 +64,7 @@ async def test_an_injected_email_makes_the_agent_send_money_and_a_person_is_aske
             block.text
             for message in await _conversation(remit, job.id)
             for block in message.blocks
-            if isinstance(block, ToolResult) and block.name == "bank__pay"
+            if isinstance(block, ToolMessage) and block.name == "bank__pay"
         ]
         assert told == "Not allowed: a person refused this call. Do not ask for it again; go on without it."
         assert (await remit.service.jobs.replay(job.id)).verdict == "same"
@@ -80,7 +80,7 @@ async def test_a_rule_denies_it_and_the_model_reads_constant_words(tmp_path: Pat
             block.text
             for message in await _conversation(remit, job.id)
             for block in message.blocks
-            if isinstance(block, ToolResult) and block.name == "bank__pay"
+            if isinstance(block, ToolMessage) and block.name == "bank__pay"
         ]
         assert told.startswith("Not allowed: what this call would reach was named by untrusted text.")
         assert (await remit.service.jobs.replay(job.id)).verdict == "same"
@@ -170,7 +170,7 @@ async def test_the_findings_follow_from_the_journal_alone(tmp_path: Path) -> Non
                 break
         assert asked
         told = Conversation(call=asked, threads=(thread,))
-        ledger = Ledgers().of("anywhere", told, History(events).provenance)
+        ledger = Ledgers().of("anywhere", told, JobHistory(events).provenance)
         found = [ledger.judge(one) for one in authority_of(pay.meta, {"iban": IBAN, "amount": 900})]
         assert tuple(found) == recorded
         assert len(recorded) == 1

@@ -51,7 +51,7 @@ async def bought(remit_in: OpenRemit, *, note: str = "x" * 20_000, approved: boo
     return job.id
 
 
-async def export(remit_in: OpenRemit, job: str, place: Path, **form: Any) -> verify.Verdict:
+async def export(remit_in: OpenRemit, job: str, place: Path, **form: Any) -> verify.PackageVerdict:
     """Write a package, and check it."""
     async with remit_in(**GIVEN, work=False) as remit:
         with place.open("w+b") as file:

@@ -16,14 +16,14 @@ from remit.client import RemoteRemit
 from remit.clock import SystemClock
 from remit.errors import RecordPrunedError, UsageError
 from remit.journal.copy import back_up
-from remit.journal.event import Fold
+from remit.journal.event import JournalFold
 from remit.journal.journal import Journal
 from remit.journal.postgres.store import PostgresStore
 from remit.journal.sqlite.store import SqliteStore
 from remit.parts.audit import index
-from remit.parts.audit.answers import Question, answer
-from remit.parts.audit.facts import Facts, What
-from remit.parts.retention.rule import Rule, rule_for
+from remit.parts.audit.answers import AuditQuestion, answer
+from remit.parts.audit.facts import AuditFacts, What
+from remit.parts.retention.rule import RetentionRule, rule_for
 from remit.settings import load
 from remit_testing.clock import ManualClock
 from tests.client.conftest import serving
@@ -134,8 +134,8 @@ async def test_the_newest_act_comes_first_in_a_copy_whose_positions_say_otherwis
     copy = Journal(SqliteStore(str(tmp_path / "copy.db"), SystemClock()), SystemClock())
     async with remit_in(**GIVEN, work=False) as remit:
         await back_up(remit.runtime.journal, copy)  # stream by stream
-    page = await answer(copy, Question(limit=1))
-    later = await answer(copy, Question(limit=1, before=page.next))
+    page = await answer(copy, AuditQuestion(limit=1))
+    later = await answer(copy, AuditQuestion(limit=1, before=page.next))
     (first,), (second,) = page.entries, later.entries
     await copy.close()
     assert (first.at > second.at, first.position < second.position) == (True, True)
@@ -167,7 +167,12 @@ async def test_the_index_says_what_the_events_say(
     async with opened(path) as remit:
         kept = remit.runtime.journal
         middle = (await remit.service.jobs.row(JOBS[0])).created_at + HOUR // 2
-        questions = [Question(), Question(since=middle), Question(until=middle), Question(since=middle, until=middle)]
+        questions = [
+            AuditQuestion(),
+            AuditQuestion(since=middle),
+            AuditQuestion(until=middle),
+            AuditQuestion(since=middle, until=middle),
+        ]
         whole = [await answer(kept, one) for one in questions]
         assert [await answer(kept, one) for one in questions] == whole
         for question, known in zip(questions, whole, strict=True):
@@ -197,7 +202,7 @@ async def test_a_journal_on_postgresql_answers_alike(
         try:
             if clock is not None:
                 await record_in(journal, clock)
-            found = [await answer(journal, Question(), again=again) for again in (False, True, False)]
+            found = [await answer(journal, AuditQuestion(), again=again) for again in (False, True, False)]
         finally:
             await journal.close()
         assert [one.index for one in found] == ["", "same", ""]
@@ -218,8 +223,8 @@ async def test_an_index_that_was_changed_is_found_and_made_again(
         before = await remit.service.audit.ask()
         (head,) = await folds.read("audit")
         (_, part) = await folds.read("audit", ["0"])
-        forged = Fold(part.name, part.position, part.data.replace(b'"shop.pay"', b'"shop.bay"'))
-        for data, index_says in ((forged, "differs"), (Fold(part.name, part.position, b"{"), "same")):
+        forged = JournalFold(part.name, part.position, part.data.replace(b'"shop.pay"', b'"shop.bay"'))
+        for data, index_says in ((forged, "differs"), (JournalFold(part.name, part.position, b"{"), "same")):
             assert await folds.keep([head, data], head.position)
             assert (await remit.service.audit.ask(again=True)).index == index_says
             found = await remit.service.audit.ask()
@@ -281,11 +286,11 @@ async def test_once_events_were_pruned_the_index_is_made_again_once(
     async with remit_in(**GIVEN, work=False) as remit:
         before = await remit.service.audit.ask()
         assert [entry.what for entry in before.entries] == ["answered"]
-        year, rule = remit.clock.now() + 365 * 24 * HOUR, Rule(keep="90d")
+        year, rule = remit.clock.now() + 365 * 24 * HOUR, RetentionRule(keep="90d")
         await remit.service.retention.prune(lambda head: rule_for([rule], head, year))
         after = await remit.service.audit.ask()
         assert (after.tools, after.acts, after.entries, after.pruned) == ((), {}, (), 2)
-        monkeypatch.setattr(Facts, "take", _never)
+        monkeypatch.setattr(AuditFacts, "take", _never)
         assert await remit.service.audit.ask() == after
         monkeypatch.undo()
         with pytest.raises(RecordPrunedError):

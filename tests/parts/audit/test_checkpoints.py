@@ -18,12 +18,12 @@ from remit.clock import DAY
 from remit.errors import ChainBrokenError
 from remit.evidence import verify
 from remit.evidence.merkle import Subtrees, Tree
-from remit.evidence.note import WITNESS, Checkpoint, Key, encoded
+from remit.evidence.note import WITNESS, Checkpoint, NoteKey, encoded
 from remit.evidence.proofs import leaf_of
 from remit.parts.audit.package import Reached, checkpoint_files
-from remit.parts.recorder.keys import Signer
+from remit.parts.recorder.keys import RecordSigner
 from remit.parts.recorder.publisher import Publisher
-from remit.parts.recorder.recorder import Recorder, Terms
+from remit.parts.recorder.recorder import LogRecorder, RecorderTerms
 from remit.parts.recorder.settings import RecorderSettings
 from remit_testing.clock import ManualClock
 from tests.evidence.test_verify import chained
@@ -36,13 +36,13 @@ OWN = signer("log.example/agents", 7)
 STRANGER = signer("log.example/agents", 8)
 
 
-async def sign(remit_in: OpenRemit, folder: Path, by: Signer = OWN, **places: Any) -> None:
+async def sign(remit_in: OpenRemit, folder: Path, by: RecordSigner = OWN, **places: Any) -> None:
     """Sign what is recorded, in a session of its own."""
     async with remit_in(**GIVEN, work=False) as remit:
         journal = remit.runtime.journal
         publisher = Publisher(journal, RecorderSettings(origin=by.key.name, **places), {}, folder)
-        terms = Terms(origin=by.key.name, every_events=1_000, every_seconds=60, settings=b"{}")
-        recorder = Recorder(journal, terms, [by], publisher)
+        terms = RecorderTerms(origin=by.key.name, every_events=1_000, every_seconds=60, settings=b"{}")
+        recorder = LogRecorder(journal, terms, [by], publisher)
         await recorder.look(at_once=True)
         await publisher.publish(last=True)
         assert publisher.failures == {}
@@ -132,7 +132,7 @@ async def test_a_witness_and_an_authority_say_when(
     assert (later.state, later.checkpoints) == ("whole", (log,))
     unknown = verify.check(str(tmp_path / "one.zip"), keys=[STRANGER.key]).problem
     assert f"by {str(OWN.key).rpartition('+')[0]}" in unknown
-    assert verify.check(str(tmp_path / "one.zip"), keys=[Key(key.name, STRANGER.key.public, WITNESS)]).reason
+    assert verify.check(str(tmp_path / "one.zip"), keys=[NoteKey(key.name, STRANGER.key.public, WITNESS)]).reason
     with zipfile.ZipFile(tmp_path / "one.zip") as package:
         package.extractall(tmp_path)
     command = [OPENSSL, *["ts", "-verify", "-in", "stamps/1.tsr", "-data", "stamps/1.checkpoint", "-CAfile"]]
@@ -210,7 +210,7 @@ def paid_another(source: Path, target: Path) -> None:
     repacked(target, target, changes)
 
 
-def signed_again(by: Signer) -> Callable[[Path, Path], None]:
+def signed_again(by: RecordSigner) -> Callable[[Path, Path], None]:
     """A package whose streams stand in a log that somebody made up for it."""
 
     def write(source: Path, target: Path) -> None:

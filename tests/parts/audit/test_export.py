@@ -35,7 +35,7 @@ def test_nothing_is_overwritten_unasked(ran: Project) -> None:
 
 def test_a_package_that_its_own_check_rejects_is_not_written(ran: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     (ran.folder / "a.zip").write_bytes(b"before")
-    verdict = verify.Verdict("rejected", "event 4 is contradicted", "event_contradicted")
+    verdict = verify.PackageVerdict("rejected", "event 4 is contradicted", "event_contradicted")
     monkeypatch.setattr(verify, "check", lambda _path: verdict)
     done = ran.here("export", "last", "-o", "a.zip", "--force", "--json")
     assert (done.status, "RECORD_CONTRADICTED" in done.out + done.err) == (1, True)

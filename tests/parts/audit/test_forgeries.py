@@ -20,7 +20,7 @@ import apsw
 from remit.canonical import canonical, digest
 from remit.errors import JournalError, NotFoundError
 from remit.evidence import verify
-from remit.evidence.ledger import Event, Ledger
+from remit.evidence.ledger import CallLedger, LedgerEvent
 from remit.evidence.rejected import RejectedError
 from remit.journal.event import link, root
 from tests.opened import OpenRemit
@@ -207,14 +207,14 @@ def write_package(source: Path, target: Path, streams: Streams, signed: Mapping[
     """Make every file anew that follows from the events; `signed`: the chain values of leaves that may stay."""
     streams = {stream: rows for stream, rows in streams.items() if rows}
     hashes, lines, calls = chained(streams), list[bytes](), list[bytes]()
-    ledger = Ledger(lambda data: calls.append(data))  # noqa: PLW0108 - its own list
+    ledger = CallLedger(lambda data: calls.append(data))  # noqa: PLW0108 - its own list
     for stream, rows in streams.items():
         for seq, (row, chain) in enumerate(zip(rows, hashes[stream], strict=True), 1):
             text = row["data"].decode()
             said = {"at": row["at"], "data": text, "hash": chain.hex(), "kind": row["kind"], "seq": seq}
             lines.append(canonical(said | {"stream": stream}) + b"\n")
-            if row["kind"] in Ledger.KINDS:
-                ledger.take(Event(stream, seq, row["kind"], json.loads(text)))
+            if row["kind"] in CallLedger.KINDS:
+                ledger.take(LedgerEvent(stream, seq, row["kind"], json.loads(text)))
     ledger.end()
     ends = {stream: (len(rows), hashes[stream][-1].hex()) for stream, rows in streams.items()}
 

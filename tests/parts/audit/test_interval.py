@@ -21,7 +21,7 @@ from remit.evidence.interval import Interval, read_interval
 from remit.evidence.program import sources
 from remit.journal.erasure import erase
 from remit.parts.audit.package import write_interval
-from remit.parts.retention.rule import Rule
+from remit.parts.retention.rule import RetentionRule
 from tests.client.conftest import serving
 from tests.jumping import JumpingClock
 from tests.opened import OpenRemit
@@ -57,7 +57,7 @@ async def glanced(remit_in: OpenRemit, number: int, **options: Any) -> str:
     return f"job/{job.id}"
 
 
-async def exported(remit_in: OpenRemit, interval: Interval, place: Path, **form: Any) -> verify.Verdict:
+async def exported(remit_in: OpenRemit, interval: Interval, place: Path, **form: Any) -> verify.PackageVerdict:
     """Write the package of an interval, long after it, and check it."""
     async with remit_in(**on_day(1_000), work=False) as remit:
         with place.open("w+b") as file:
@@ -128,7 +128,9 @@ async def test_values_are_left_out_or_were_erased(remit_in: OpenRemit, tmp_path:
 async def test_what_was_pruned_is_named(remit_in: OpenRemit, tmp_path: Path) -> None:
     gone, there = await glanced(remit_in, 1), await glanced(remit_in, 2)
     async with remit_in(**on_day(3), work=False) as remit:
-        await remit.service.retention.prune(lambda head: Rule(keep="1d") if head.stream == gone else None, ("job",))
+        await remit.service.retention.prune(
+            lambda head: RetentionRule(keep="1d") if head.stream == gone else None, ("job",)
+        )
     with pytest.raises(RecordPrunedError):
         await exported(remit_in, days(1, 1), tmp_path / "none.zip")
     assert (await exported(remit_in, days(1, 2), tmp_path / "one.zip")).state == "whole"

@@ -12,7 +12,7 @@ import pytest
 from remit.canonical import sha256
 from remit.codes import Code
 from remit.errors import ProviderError
-from remit.parts.documents.edit import Kept
+from remit.parts.documents.edit import KeptContents
 from remit_testing.providers import call_context
 from tests.parts.documents.made import pdf
 from tests.parts.documents.shelf import Shelf, shelf
@@ -164,7 +164,7 @@ async def test_a_content_is_kept_for_its_own_file_alone(docs: Shelf) -> None:
 
 
 def test_only_the_newest_contents_are_kept_and_a_damaged_one_is_not_brought_back(tmp_path: Path) -> None:
-    kept = Kept(tmp_path / "undo", 2)
+    kept = KeptContents(tmp_path / "undo", 2)
     for number, text in enumerate((b"1", b"2", b"3")):
         kept.put("/a", text)
         for path in (tmp_path / "undo").iterdir():

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from remit.codes import Code
-from remit.files.parse_job import Job, Refused
+from remit.files.parse_job import ParseJob, Refused
 from remit.parts.documents.parser import parse
 from tests.parts.documents.made import W, archive, docx, encrypted_pdf, notebook, paragraph, pdf
 from tests.parts.documents.shelf import Shelf, shelf
@@ -148,7 +148,7 @@ async def test_a_file_over_the_limit_is_refused(tmp_path: Path) -> None:
 
 def test_a_document_of_too_many_elements_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("remit.parts.documents.package._ELEMENTS", 100)
-    job = Job(format="docx", data=docx("<w:p/>" * 100), pages=9, chars=9)
+    job = ParseJob(format="docx", data=docx("<w:p/>" * 100), pages=9, chars=9)
     assert parse(job) == Refused(UNREADABLE.name, "it has more than 100 elements")
 
 

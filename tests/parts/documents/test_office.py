@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from remit.files.parse_job import Job, Parsed, Refused
+from remit.files.parse_job import Parsed, ParseJob, Refused
 from remit.parts.documents.documents import format_of
 from remit.parts.documents.parser import parse
 from tests.parts.documents.made import W, archive, docx, form_pdf, paragraph
@@ -16,13 +16,13 @@ RELATIONS = "http://schemas.openxmlformats.org/officeDocument/2006/relationships
 
 
 def read(name: str, data: bytes, *, pages: int = 100, chars: int = 100_000) -> Parsed:
-    found = parse(Job(format=format_of(name, data), data=data, pages=pages, chars=chars))
+    found = parse(ParseJob(format=format_of(name, data), data=data, pages=pages, chars=chars))
     assert isinstance(found, Parsed), found
     return found
 
 
 def refused(name: str, data: bytes) -> Refused:
-    found = parse(Job(format=format_of(name, data), data=data, pages=100, chars=1_000))
+    found = parse(ParseJob(format=format_of(name, data), data=data, pages=100, chars=1_000))
     assert isinstance(found, Refused)
     return found
 

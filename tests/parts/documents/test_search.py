@@ -12,7 +12,7 @@ from remit.files.replacement import Roots
 from remit.parts.documents.documents import Documents
 from remit.parts.documents.provider import DocProvider
 from remit.parts.documents.settings import DocumentSettings
-from remit.process.workers import Workers
+from remit.process.workers import WorkerPool
 from remit_testing.providers import call_context
 from tests.parts.documents.made import docx, paragraph, pdf
 from tests.parts.documents.shelf import Shelf, shelf
@@ -21,13 +21,13 @@ from tests.parts.documents.shelf import Shelf, shelf
 def parses(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The formats of documents that are parsed from now on."""
     seen: list[str] = []
-    original = Workers.ask
+    original = WorkerPool.ask
 
-    async def noted(self: Workers[Any], job: Any) -> Any:
+    async def noted(self: WorkerPool[Any], job: Any) -> Any:
         seen.append(job.format)
         return await original(self, job)
 
-    monkeypatch.setattr(Workers, "ask", noted)
+    monkeypatch.setattr(WorkerPool, "ask", noted)
     return seen
 
 

@@ -17,7 +17,7 @@ from remit.errors import RunError
 from remit.jobs.routes import LackingError
 from remit.jobs.state import ENDED
 from remit.parts.golden.file import Golden
-from remit.parts.golden.noun import Checked
+from remit.parts.golden.noun import CheckedJob
 from remit.settings import load
 from tests.opened import until, until_waiting
 
@@ -274,7 +274,7 @@ async def checked(ended: Golden, tools: list[Tool], recipes: list[AnyRecipe], po
     """Say what check says of a golden job."""
     async with opened(None, tools, recipes, policy, work=False) as remit:
         (job,) = (await remit.service.golden.check([ended])).jobs
-    assert isinstance(job, Checked)
+    assert isinstance(job, CheckedJob)
     codes = [job.code] if job.code else sorted({call.code for call in job.calls})
     if codes:
         return f"{job.result}: `{'`, `'.join(codes)}`"

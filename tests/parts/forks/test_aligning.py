@@ -6,16 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remit.parts.forks.diff import Mark, aligned
+from remit.parts.forks.diff import StepMark, aligned
 
 
-def marks(text: str) -> list[Mark]:
+def marks(text: str) -> list[StepMark]:
     """`1:look(a)` is a step at 1 that looks with the argument a."""
     found = []
     for word in text.split():
         step, _, rest = word.partition(":")
         what, _, args = rest.rstrip(")").partition("(")
-        found.append(Mark(step, what, args))
+        found.append(StepMark(step, what, args))
     return found
 
 
@@ -48,8 +48,8 @@ STEPS = st.lists(st.tuples(st.sampled_from("ab"), st.sampled_from("xyz")), max_s
 def test_every_step_of_both_runs_comes_once_and_in_order(
     one: list[tuple[str, str]], two: list[tuple[str, str]]
 ) -> None:
-    left = [Mark(str(place), *step) for place, step in enumerate(one, 1)]
-    right = [Mark(str(place), *step) for place, step in enumerate(two, 1)]
+    left = [StepMark(str(place), *step) for place, step in enumerate(one, 1)]
+    right = [StepMark(str(place), *step) for place, step in enumerate(two, 1)]
     pairs = aligned(left, right)
     assert [a for a, _ in pairs if a] == [mark.step for mark in left]
     assert [b for _, b in pairs if b] == [mark.step for mark in right]
@@ -57,6 +57,6 @@ def test_every_step_of_both_runs_comes_once_and_in_order(
 
 
 def test_long_runs_without_anything_in_common_are_aligned_too() -> None:
-    left = [Mark(str(n), "a", f"x{n}") for n in range(1, 8_001)]
-    right = [Mark(str(n), "a", f"y{n}") for n in range(1, 8_001)]
+    left = [StepMark(str(n), "a", f"x{n}") for n in range(1, 8_001)]
+    right = [StepMark(str(n), "a", f"y{n}") for n in range(1, 8_001)]
     assert aligned(left, right)[-1] == ("8000", "8000")

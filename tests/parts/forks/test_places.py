@@ -6,7 +6,7 @@ import random
 
 from remit.journal import kinds as k
 from remit.journal.event import Event
-from remit.parts.forks.line import Places
+from remit.parts.forks.line import StepPlaces
 
 
 class Pages:
@@ -50,8 +50,8 @@ async def test_every_step_is_found_where_it_begins() -> None:
         events, steps = recorded(chance, length)
         for place in chance.sample(sorted(steps), min(12, len(steps))):
             journal = Pages(events)
-            assert await Places(journal, "s", 0, len(events)).before(place) == steps[place]  # type: ignore[arg-type]
+            assert await StepPlaces(journal, "s", 0, len(events)).before(place) == steps[place]  # type: ignore[arg-type]
             assert journal.asked < 25 or not place.isdigit()
-        places = Places(Pages(events), "s", 0, len(events))  # type: ignore[arg-type]
+        places = StepPlaces(Pages(events), "s", 0, len(events))  # type: ignore[arg-type]
         assert await places.before("9999") is None
         assert await places.before("nothing") is None

@@ -15,7 +15,7 @@ from remit.errors import RemitError
 from remit.journal.erasure import erase
 from remit.parts.golden.export import golden_of
 from remit.parts.golden.file import Golden, decoded, encoded
-from remit.parts.golden.noun import CLASSES, Checked, report_of
+from remit.parts.golden.noun import CLASSES, CheckedJob, report_of
 from remit.parts.golden.report import junit, markdown
 
 TOKEN = "ghp_" + "a1B2" * 9
@@ -65,10 +65,10 @@ async def exported(**options: Any) -> Golden:
         return found
 
 
-async def checked(golden: Golden, **given: Any) -> Checked:
+async def checked(golden: Golden, **given: Any) -> CheckedJob:
     async with opened(work=False, **given) as remit:
         (found,) = (await remit.service.golden.check([golden])).jobs
-        assert isinstance(found, Checked)
+        assert isinstance(found, CheckedJob)
         return found
 
 
@@ -163,7 +163,10 @@ async def test_neither_sessions_nor_erased_jobs_nor_journals_on_disk_are_checked
 
 def test_thresholds_decide_on_the_status() -> None:
     for worst, name in enumerate(CLASSES):
-        jobs = [Checked(name="a", recipe="r", result="same"), Checked(name="b", recipe="r", result=name, words="w")]
+        jobs = [
+            CheckedJob(name="a", recipe="r", result="same"),
+            CheckedJob(name="b", recipe="r", result=name, words="w"),
+        ]
         for warn in CLASSES[1:]:
             for fail in CLASSES[1:]:
                 report = report_of(jobs, warn=warn, fail=fail)
@@ -174,7 +177,7 @@ def test_thresholds_decide_on_the_status() -> None:
 
 def test_reports_hold_whatever_a_recipe_says() -> None:
     words = "a|b <script> \x00 \ud800 ]]> `x`\nnext"
-    report = report_of([Checked(name="n", recipe="r", result="failed", words=words)], warn="breaking", fail="failed")
+    report = report_of([CheckedJob(name="n", recipe="r", result="failed", words=words)], warn="breaking", fail="failed")
     (case,) = ET.fromstring(junit(report, "failed")).iter("testcase")  # noqa: S314 - our own
     assert case.find("failure") is not None
     row = markdown(report).splitlines()[-1]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remit.parts.golden.export import Secrets
+from remit.parts.golden.export import JobSecrets
 
 TOKEN = "ghp_" + "a1B2" * 9
 JSON = st.recursive(
@@ -20,7 +20,7 @@ JSON = st.recursive(
 
 
 def cleaned(value: Any, *known: str) -> Any:
-    secrets = Secrets(known)
+    secrets = JobSecrets(known)
     secrets.find(value)
     return secrets.replaced(value)
 

@@ -20,7 +20,7 @@ from typing import Final
 
 import pytest
 
-from remit.parts.hooks.fence import Wishes, fenced
+from remit.parts.hooks.fence import AgentNeeds, fenced
 from remit.parts.hooks.hook import AGENTS, AgentName
 from remit_testing.models import ModelServer
 from tests.parts.hooks.agents import ROWS, RULES, configure, env_of, log_in, real, script_of
@@ -205,7 +205,7 @@ def test_what_an_agent_reads_of_its_hooks_is_read_only(
     (project / ".git").mkdir(parents=True)
     monkeypatch.chdir(project)
     env = {"HOME": str(tmp_path / "h"), "SOME_BASE_URL": "http://127.0.0.1:80/v1"}
-    program = fenced(agent, [agent], env, tmp_path / "g", Wishes(("a.example",), ("/r",), ("/w",)))
+    program = fenced(agent, [agent], env, tmp_path / "g", AgentNeeds(("a.example",), ("/r",), ("/w",)))
     roots, writable = program.terms.roots, program.terms.writable
     assert all(Path(path).exists() for path in (*roots, *writable) if path not in {"/r", "/w", str(tmp_path / "g")})
     assert {str(tmp_path / "g"), str(project / ".git/hooks"), "/r"} <= {*roots}

@@ -13,8 +13,8 @@ import pytest
 
 from remit import Remit
 from remit.journal.kinds import ConfirmationDecided, ToolInvocationFinished, ToolInvocationStarted, decode
-from remit.parts.hooks.guard import Guard
-from remit.parts.hooks.hook import Mode, Verdict, read_hook
+from remit.parts.hooks.guard import HookGuard
+from remit.parts.hooks.hook import HookVerdict, Mode, read_hook
 from remit.parts.hooks.kinds import HooksCallUngated
 from remit.parts.hooks.provider import AgentTools
 from remit.settings import load
@@ -36,12 +36,12 @@ RULES = [
 class Agent:
     """An agent in words: its hooks, one after the other."""
 
-    def __init__(self, remit: Remit, guard: Guard) -> None:
+    def __init__(self, remit: Remit, guard: HookGuard) -> None:
         self.remit = remit
         self.guard = guard
         self.gone: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
 
-    async def hook(self, moment: str, call: str = "", command: str = "echo hi", **more: Any) -> Verdict:
+    async def hook(self, moment: str, call: str = "", command: str = "echo hi", **more: Any) -> HookVerdict:
         agent, surface = more.pop("agent", "claude"), more.pop("surface", "")
         message = {"session_id": "s", "tool_use_id": call, "tool_name": "Bash", "tool_input": {"command": command}}
         return await self.guard.answer(
@@ -75,7 +75,7 @@ async def opened(
     tools = AgentTools()
     settings = load(env={}, flags={"policy.rules": rules, "app.principal": "alice"})
     async with Remit(journal, settings=settings, providers=[tools], work=False, clock=clock) as remit:
-        yield Agent(remit, Guard(remit, tools, mode=mode, hold_s=hold_s, defer=clock is not None))
+        yield Agent(remit, HookGuard(remit, tools, mode=mode, hold_s=hold_s, defer=clock is not None))
 
 
 @pytest.fixture
@@ -159,7 +159,7 @@ async def test_a_call_that_is_held_runs_once_it_is_approved() -> None:
         assert (await asked).effect == "none"
 
 
-async def _answered(hook: asyncio.Task[Verdict], clock: ManualClock) -> Verdict:
+async def _answered(hook: asyncio.Task[HookVerdict], clock: ManualClock) -> HookVerdict:
     while not hook.done():
         clock.advance(0.1)
         await clock.sleep(0)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from remit.errors import UsageError
-from remit.parts.hooks.hook import Hook, Verdict, answer, common_args, meta_of, read_hook, step_of
+from remit.parts.hooks.hook import Hook, HookVerdict, answer, common_args, meta_of, read_hook, step_of
 from remit.tools.meta import Level
 
 CLAUDE = {"session_id": "s", "tool_use_id": "toolu_1", "tool_name": "Bash", "tool_input": {"command": "ls"}}
@@ -175,12 +175,12 @@ def test_a_command_names_its_programs() -> None:
     ],
 )
 def test_each_agent_is_answered_in_its_own_words(agent: str, effect: Any, line: dict[str, Any]) -> None:
-    said = answer(hook(agent), Verdict(effect, "no\nway"))
+    said = answer(hook(agent), HookVerdict(effect, "no\nway"))
     assert said[:1] == b"0"
     assert json.loads(said[1:]) == line
 
 
 def test_what_says_nothing_prints_nothing() -> None:
-    assert answer(hook("claude"), Verdict("none")) == b"0\n"
-    assert answer(hook("codex"), Verdict("allow")) == b"0\n", "it takes no bare allow"
-    assert answer(hook("opencode"), Verdict("deny", "no")) == b"2no\n"
+    assert answer(hook("claude"), HookVerdict("none")) == b"0\n"
+    assert answer(hook("codex"), HookVerdict("allow")) == b"0\n", "it takes no bare allow"
+    assert answer(hook("opencode"), HookVerdict("deny", "no")) == b"2no\n"

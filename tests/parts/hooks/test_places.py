@@ -12,9 +12,9 @@ import pytest
 from remit.errors import SettingsError, UsageError
 from remit.mcp_config.connection_record import put_together
 from remit.parts.hooks.hook import AGENTS, AgentName
-from remit.parts.hooks.places import Client, connected, file_of, off_switches, taken_out, with_hooks_on
+from remit.parts.hooks.places import HookClient, connected, file_of, off_switches, taken_out, with_hooks_on
 
-CLIENT: Final = Client(("/g/client", "/g/socket", "580"), ("/bin/remit", "guard", "ask"), 580)
+CLIENT: Final = HookClient(("/g/client", "/g/socket", "580"), ("/bin/remit", "guard", "ask"), 580)
 FILE: Final = Path("/home/ann/file")
 JSON_AGENTS: Final = [agent for agent in AGENTS if agent != "opencode"]
 OTHERS: Final = {"matcher": "Bash", "hooks": [{"type": "command", "command": "their guard"}]}
@@ -119,7 +119,7 @@ def test_a_variable_that_a_repository_sets_does_not_change_what_is_started(surfa
     client = tmp_path / "client"
     client.write_text('#!/bin/sh\nprintf "%s\\n" "$@"\nexit 1\n')
     client.chmod(0o700)
-    line = Client((str(client), "/s", "5"), ("/remit", "guard", "ask"), 5).words("claude", "before")
+    line = HookClient((str(client), "/s", "5"), ("/remit", "guard", "ask"), 5).words("claude", "before")
     env = {"CLAUDE_CODE_ENTRYPOINT": surface, "PATH": "/usr/bin:/bin"}
     done = subprocess.run(["/bin/sh", "-c", line], env=env, capture_output=True, text=True, check=False)
     tag = f"claude.before:{surface}"

@@ -18,17 +18,17 @@ from remit import Remit
 from remit.api.part import Api
 from remit.api.table import ROUTES
 from remit.clock import SECOND
-from remit.http.access import Places
+from remit.http.access import RequestPlaces
 from remit.http.guard import Guard
-from remit.http.router import Mount, Router
+from remit.http.router import PartMount, Router
 from remit.http.server import listen, serve
-from remit.pages.entry import NOBODY, Entry
+from remit.pages.entry import NOBODY, ConsoleEntry
 from remit.pages.login import PROVIDER
-from remit.pages.part import Pages
+from remit.pages.part import ConsolePages
 from remit.pages.table import PAGES
 from remit.parts.login.part import LoginPart
-from remit.parts.login.provider import Provider
-from remit.parts.login.sessions import Sessions
+from remit.parts.login.provider import LoginProvider
+from remit.parts.login.sessions import LoginSessions
 from remit.parts.login.settings import LoginGrant, LoginSettings
 from remit_testing.clock import ManualClock
 from tests.http.issuer import NOW_S, Issuer
@@ -78,13 +78,13 @@ async def remit(clock: ManualClock) -> AsyncIterator[Remit]:
 
 
 @pytest.fixture
-def sessions(remit: Remit, idp: Idp) -> Sessions:
+def sessions(remit: Remit, idp: Idp) -> LoginSessions:
     return people_of(remit, idp)
 
 
-def people_of(remit: Remit, idp: Issuer, grants: tuple[LoginGrant, ...] = GRANTS, **own: Any) -> Sessions:
+def people_of(remit: Remit, idp: Issuer, grants: tuple[LoginGrant, ...] = GRANTS, **own: Any) -> LoginSessions:
     settings = LoginSettings(issuer=idp.url, client_id="remit", **own)
-    return Sessions(remit.runtime.journal, Provider(settings, "", remit.clock), grants)
+    return LoginSessions(remit.runtime.journal, LoginProvider(settings, "", remit.clock), grants)
 
 
 class Person(Browser):
@@ -114,19 +114,19 @@ class Person(Browser):
 
 
 @asynccontextmanager
-async def serving_people(remit: Remit, sessions: Sessions) -> AsyncIterator[Person]:
+async def serving_people(remit: Remit, sessions: LoginSessions) -> AsyncIterator[Person]:
     """Serve the pages to people; a browser without cookies yet."""
 
     async def stranger(_headers: Mapping[str, str]) -> Any:
         return NOBODY
 
     guard = Guard.of("127.0.0.1", (), (), remit.clock, people=sessions)
-    entry, places, stop = Entry(guard, remit.clock), Places(64), asyncio.Event()
+    entry, places, stop = ConsoleEntry(guard, remit.clock), RequestPlaces(64), asyncio.Event()
     api = Api(remit.service, ROUTES, places)
     mounts = [
-        *(Mount(path, api, None) for path in api.paths),
-        Mount("/", Pages(remit.service, PAGES, entry, places, remit.clock), None, entry.admit),
-        Mount(PROVIDER, LoginPart(sessions, "", remit.clock), None, stranger),
+        *(PartMount(path, api, None) for path in api.paths),
+        PartMount("/", ConsolePages(remit.service, PAGES, entry, places, remit.clock), None, entry.admit),
+        PartMount(PROVIDER, LoginPart(sessions, "", remit.clock), None, stranger),
     ]
     with listen("127.0.0.1", 0) as listening:
         running = asyncio.create_task(serve(Router(guard, mounts), listening, stop))
@@ -144,6 +144,6 @@ async def serving_people(remit: Remit, sessions: Sessions) -> AsyncIterator[Pers
 
 
 @pytest.fixture
-async def person(remit: Remit, sessions: Sessions) -> AsyncIterator[Person]:
+async def person(remit: Remit, sessions: LoginSessions) -> AsyncIterator[Person]:
     async with serving_people(remit, sessions) as browser:
         yield browser

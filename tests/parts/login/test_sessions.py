@@ -14,11 +14,11 @@ from remit.codes import Code
 from remit.errors import SettingsError
 from remit.http.guard import LOOPBACK, Guard
 from remit.http.people import SESSION
-from remit.http.problem import Problem
+from remit.http.problem import HttpProblem
 from remit.journal.event import HeadQuery
-from remit.parts.login.provider import Ended
+from remit.parts.login.provider import LogoutNotice
 from remit.parts.login.provider import Person as Identity
-from remit.parts.login.sessions import FRESH_S, KIND, LONGEST_S, OF_ONE, STALE_S, Sessions
+from remit.parts.login.sessions import FRESH_S, KIND, LONGEST_S, OF_ONE, STALE_S, LoginSessions
 from remit.parts.login.settings import LoginGrant, LoginSettings
 from remit.parts.login.wiring import checked_grants
 from remit.settings import load
@@ -70,7 +70,7 @@ async def test_an_answer_that_this_browser_did_not_ask_for_logs_no_one_in(person
 
 
 async def test_an_answer_counts_in_the_browser_that_began_alone_and_for_ten_minutes(
-    remit: Remit, sessions: Sessions, idp: Idp, clock: ManualClock
+    remit: Remit, sessions: LoginSessions, idp: Idp, clock: ManualClock
 ) -> None:
     async with serving_people(remit, sessions) as ann, serving_people(remit, sessions) as other:
         asked = await ann.begin()
@@ -114,13 +114,13 @@ async def test_an_id_token_that_proves_less_logs_no_one_in(person: Person, idp: 
 
 async def test_who_is_in_no_group_that_counts_is_not_logged_in(remit: Remit, idp: Idp) -> None:
     strict = people_of(remit, idp, GRANTS[1:])
-    with pytest.raises(Problem) as raised:
+    with pytest.raises(HttpProblem) as raised:
         await strict.begin(ANN._replace(groups=("sales",)), "console")
     assert raised.value.code is Code.LOGIN_REFUSED
 
 
 async def test_a_session_goes_on_at_another_server_with_its_open_forms(
-    remit: Remit, sessions: Sessions, idp: Idp
+    remit: Remit, sessions: LoginSessions, idp: Idp
 ) -> None:
     async with serving_people(remit, sessions) as first:
         await first.logged_in(idp)
@@ -133,7 +133,7 @@ async def test_a_session_goes_on_at_another_server_with_its_open_forms(
             assert (page.status, page.csrf) == (HTTPStatus.OK, csrf)
 
 
-async def test_no_secret_of_a_session_stands_in_the_journal(remit: Remit, sessions: Sessions) -> None:
+async def test_no_secret_of_a_session_stands_in_the_journal(remit: Remit, sessions: LoginSessions) -> None:
     secret = await sessions.begin(ANN, "cli")
     (head,) = await remit.runtime.journal.heads(_all())
     text = b"".join([event.data for event in await remit.runtime.journal.read(head.stream)])
@@ -147,7 +147,7 @@ def _all() -> Any:
 
 
 async def test_groups_follow_the_provider_within_a_quarter_of_an_hour(
-    sessions: Sessions, idp: Idp, clock: ManualClock
+    sessions: LoginSessions, idp: Idp, clock: ManualClock
 ) -> None:
     secret = await sessions.begin(ANN, "cli")
     idp.claims |= {"nonce": None, "groups": []}
@@ -165,7 +165,7 @@ async def test_groups_follow_the_provider_within_a_quarter_of_an_hour(
 
 
 async def test_one_process_asks_the_provider_again_and_the_others_go_on(
-    remit: Remit, sessions: Sessions, idp: Idp, clock: ManualClock
+    remit: Remit, sessions: LoginSessions, idp: Idp, clock: ManualClock
 ) -> None:
     secret = await sessions.begin(ANN, "console")
     idp.claims["nonce"] = None
@@ -186,7 +186,7 @@ LOSSES: dict[str, tuple[tuple[int, dict[str, Any]] | None, dict[str, Any], bool]
 
 @pytest.mark.parametrize("name", LOSSES)
 async def test_a_session_ends_once_the_provider_says_no_more_of_the_person(
-    sessions: Sessions, idp: Idp, clock: ManualClock, name: str
+    sessions: LoginSessions, idp: Idp, clock: ManualClock, name: str
 ) -> None:
     secret = await sessions.begin(ANN, "cli")
     idp.error, claims, goes_on = LOSSES[name]
@@ -201,7 +201,7 @@ async def test_a_session_ends_once_the_provider_says_no_more_of_the_person(
     ("face", "seconds", "goes_on"), [("console", STALE_S, False), ("cli", STALE_S, True), ("cli", LONGEST_S, False)]
 )
 async def test_time_ends_sessions(
-    sessions: Sessions, idp: Idp, clock: ManualClock, face: Any, seconds: int, goes_on: bool
+    sessions: LoginSessions, idp: Idp, clock: ManualClock, face: Any, seconds: int, goes_on: bool
 ) -> None:
     secret = await sessions.begin(ANN, face)
     idp.claims |= {"nonce": None, "exp": NOW_S + LONGEST_S + 600}
@@ -209,15 +209,15 @@ async def test_time_ends_sessions(
     assert (await sessions.session(secret) is not None) is goes_on
 
 
-async def test_what_only_looks_asks_no_provider(sessions: Sessions, idp: Idp, clock: ManualClock) -> None:
+async def test_what_only_looks_asks_no_provider(sessions: LoginSessions, idp: Idp, clock: ManualClock) -> None:
     secret = await sessions.begin(ANN, "console")
     clock.advance(FRESH_S)
     assert await sessions.session(secret, renews=False) is not None
     assert not idp.forms
 
 
-@pytest.mark.parametrize("over", [Ended("s1", ""), Ended("", "u1")])
-async def test_logging_out_at_the_provider_ends_sessions_here(sessions: Sessions, over: Ended) -> None:
+@pytest.mark.parametrize("over", [LogoutNotice("s1", ""), LogoutNotice("", "u1")])
+async def test_logging_out_at_the_provider_ends_sessions_here(sessions: LoginSessions, over: LogoutNotice) -> None:
     console, cli = await sessions.begin(ANN, "console"), await sessions.begin(ANN, "cli")
     other = await sessions.begin(Identity("idp:u2", "u2", "s2", ("payments",), ""), "console")
     assert await sessions.end_at_provider(over) == 2
@@ -239,7 +239,7 @@ ENDS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("name", ["", *ENDS])
 async def test_only_a_logout_token_of_the_provider_ends_a_session(
-    person: Person, sessions: Sessions, idp: Idp, name: str
+    person: Person, sessions: LoginSessions, idp: Idp, name: str
 ) -> None:
     secret = await sessions.begin(ANN, "console")
     claims = {"aud": "remit", "sid": "s1", "events": LOGOUT, "header": {"typ": "logout+jwt"}, **ENDS.get(name, {})}
@@ -249,10 +249,10 @@ async def test_only_a_logout_token_of_the_provider_ends_a_session(
     assert (await sessions.session(secret) is not None) is bool(name)
 
 
-async def test_the_next_click_after_a_logout_is_refused(person: Person, sessions: Sessions, idp: Idp) -> None:
+async def test_the_next_click_after_a_logout_is_refused(person: Person, sessions: LoginSessions, idp: Idp) -> None:
     await person.logged_in(idp)
     csrf = (await person.get("/inbox")).csrf
-    await sessions.end_at_provider(Ended("s1", ""))
+    await sessions.end_at_provider(LogoutNotice("s1", ""))
     answer = await person.send("/inbox/c_x/approve", [("csrf", csrf), ("digest", "x")])
     assert (answer.status, "Log in" in answer.text) == (HTTPStatus.UNAUTHORIZED, True)
 
@@ -266,17 +266,17 @@ async def test_logging_out_here_ends_the_session_everywhere(remit: Remit, person
     assert head.closed
 
 
-async def test_a_program_carries_a_session_as_its_token(sessions: Sessions, clock: ManualClock) -> None:
+async def test_a_program_carries_a_session_as_its_token(sessions: LoginSessions, clock: ManualClock) -> None:
     secret, guard = await sessions.begin(ANN, "cli"), Guard(LOOPBACK, (), clock, people=sessions)
     access = await guard.admitted({"host": "localhost", "authorization": f"Bearer {secret}"})
     assert (access.principal, sorted(access.groups)) == ("idp:u1", ["payments"])
     await sessions.end(secret)
-    with pytest.raises(Problem) as raised:
+    with pytest.raises(HttpProblem) as raised:
         await guard.admitted({"host": "localhost", "authorization": f"Bearer {secret}"})
     assert raised.value.code is Code.UNAUTHENTICATED
 
 
-async def test_of_very_many_sessions_of_one_person_the_oldest_end(sessions: Sessions, clock: ManualClock) -> None:
+async def test_of_very_many_sessions_of_one_person_the_oldest_end(sessions: LoginSessions, clock: ManualClock) -> None:
     secrets = []
     for _ in range(OF_ONE + 2):
         secrets.append(await sessions.begin(ANN, "cli"))
@@ -285,7 +285,7 @@ async def test_of_very_many_sessions_of_one_person_the_oldest_end(sessions: Sess
     assert found == [False, False, *[True] * OF_ONE]
 
 
-async def test_an_event_that_someone_wrote_into_a_session_is_seen(remit: Remit, sessions: Sessions) -> None:
+async def test_an_event_that_someone_wrote_into_a_session_is_seen(remit: Remit, sessions: LoginSessions) -> None:
     secret = await sessions.begin(ANN, "cli")
     assert await sessions.session(secret[:-1] + ("A" if secret[-1] != "A" else "B")) is None
     assert await remit.runtime.journal.verify((await remit.runtime.journal.heads(_all()))[0].stream) == 1

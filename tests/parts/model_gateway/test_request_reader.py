@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remit.models.message import Message, Opaque, Text, ToolCall, ToolResult, user
-from remit.parts.model_gateway.request_reader import Reader, Reading, UnreadableError
+from remit.models.message import Message, Opaque, Text, ToolCall, ToolMessage, user
+from remit.parts.model_gateway.request_reader import Reader, RequestReading, UnreadableError
 from remit.parts.model_gateway.wires import Kind, route_of
 
 READ: Final[dict[str, tuple[str, dict[str, Any]]]] = {
@@ -87,7 +87,7 @@ READ: Final[dict[str, tuple[str, dict[str, Any]]]] = {
 }
 
 
-def read(path: str, body: Any, reader: Reader | None = None) -> Reading:
+def read(path: str, body: Any, reader: Reader | None = None) -> RequestReading:
     route = route_of("POST", path)
     assert route is not None
     encoded = body if isinstance(body, bytes) else json.dumps(body).encode()
@@ -106,7 +106,7 @@ def test_a_conversation_is_read_on_every_wire(wire: str) -> None:
     assert [message.role for message in messages] == ["system", "user", "assistant", "tool"]
     assert (messages[0].text, messages[1].text) == ("be brief", "hi")
     [call], [result] = messages[2].calls, messages[3].blocks
-    assert isinstance(result, ToolResult)
+    assert isinstance(result, ToolMessage)
     assert (call.id, result.id, "42" in result.text, reading.results) == ("c1", "c1", True, ("c1",))
     assert [spec.name.rpartition(".")[2] for spec in reading.tools.specs] == ["t"]
     assert (reading.model, reading.sampling.max_output_tokens, reading.streams) == ("m", 9, False)

@@ -18,7 +18,7 @@ from remit import Remit
 from remit.clock import SECOND
 from remit.http.access import Access
 from remit.http.guard import LOOPBACK, Guard
-from remit.http.router import Mount, Router
+from remit.http.router import PartMount, Router
 from remit.http.server import listen, serve
 from remit.pages.entry import NOBODY
 from remit.parts.notify.slack import PATH, SlackPart
@@ -116,7 +116,7 @@ async def served(slack: Slack, environ: Mapping[str, str]) -> AsyncIterator[None
 
     remit, stop = slack.remit, asyncio.Event()
     part = SlackPart(remit.runtime.journal, read_targets(remit.settings), environ)
-    router = Router(Guard(LOOPBACK, (), remit.clock), [Mount(PATH, part, None, stranger)])
+    router = Router(Guard(LOOPBACK, (), remit.clock), [PartMount(PATH, part, None, stranger)])
     with listen("127.0.0.1", 0) as listening:
         running = asyncio.create_task(serve(router, listening, stop))
         slack.url = f"http://127.0.0.1:{listening.getsockname()[1]}"

@@ -10,10 +10,10 @@ from typing import Any
 from remit import Code, Remit, Run, recipe, tool
 from remit.cli.services import keep_part
 from remit.errors import ProviderError
-from remit.journal.event import Claim
+from remit.journal.event import LeaseClaim
 from remit.parts.notify.notifications import KIND, Follower, NotificationRow, Notifications, TargetView, add_target
-from remit.parts.notify.sender import Answer, Message, Sender
-from remit.parts.notify.target import Target
+from remit.parts.notify.sender import AttemptEnd, Notice, Sender
+from remit.parts.notify.target import NotifyTarget
 from remit.parts.notify.turns import read_targets
 from remit.parts.notify.wiring import work_on_notifications
 from remit.parts.notify.work import NotificationWork
@@ -67,12 +67,12 @@ class Script:
     """A sender that keeps what it is given, and answers as it is told; without more to say, it takes the message."""
 
     def __init__(self) -> None:
-        self.sent: list[Message] = []
-        self.answers: list[Answer] = []
+        self.sent: list[Notice] = []
+        self.answers: list[AttemptEnd] = []
 
-    async def send(self, target: Target, message: Message) -> Answer:
+    async def send(self, target: NotifyTarget, message: Notice) -> AttemptEnd:
         self.sent.append(message)
-        return self.answers.pop(0) if self.answers else Answer(ok=True, words="taken")
+        return self.answers.pop(0) if self.answers else AttemptEnd(ok=True, words="taken")
 
     @property
     def told(self) -> list[str]:
@@ -109,9 +109,9 @@ class Teller:
             else:
                 await execution.run()
 
-    def terms(self, owner: str = "teller") -> Claim:
+    def terms(self, owner: str = "teller") -> LeaseClaim:
         now = self.journal.clock.now()
-        return Claim(
+        return LeaseClaim(
             kind=KIND,
             owner=owner,
             now=now,

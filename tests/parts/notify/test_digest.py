@@ -12,7 +12,7 @@ from remit.journal.event import HeadPatch
 from remit.parts.notify.digest import DIGEST, LATE, Rhythm
 from remit.parts.notify.kinds import NotificationQueued
 from remit.parts.notify.notifications import KIND
-from remit.parts.notify.sender import Answer, slack_text
+from remit.parts.notify.sender import AttemptEnd, slack_text
 from remit_testing.clock import ManualClock
 from tests.opened import OpenRemit, until, until_waiting
 from tests.parts.notify.telling import CODE, CONSOLE, Script, Teller, fails, repay
@@ -100,7 +100,7 @@ async def test_the_one_that_is_left_has_a_message_of_its_own(remit_in: OpenRemit
 async def test_a_digest_that_fails_is_sent_again_as_the_same(remit_in: OpenRemit, clock: ManualClock) -> None:
     async with remit_in(**CODE, clock=clock, flags=flags(digest=0)) as remit:
         script = Script()
-        script.answers = [Answer(ok=False, words="HTTP 500")]
+        script.answers = [AttemptEnd(ok=False, words="HTTP 500")]
         teller = Teller(remit, script)
         await asked(remit, 3)
         await teller.round()

@@ -12,13 +12,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from remit.parts.notify.sender import Answer, Message, Sender
-from remit.parts.notify.target import Target
+from remit.parts.notify.sender import AttemptEnd, Notice, Sender
+from remit.parts.notify.target import NotifyTarget
 from remit_testing.clock import ManualClock
 from tests.http.certificates import certificate
 from tests.parts.notify.servers import MailServer
 
-MESSAGE = Message(
+MESSAGE = Notice(
     id="n_1",
     event="failed",
     at="2026-01-01T00:00:00Z",
@@ -36,7 +36,7 @@ async def running(server: MailServer) -> AsyncIterator[MailServer]:
 
 async def send(
     server: MailServer, *, host: str = "127.0.0.1", environ: dict[str, str] | None = None, **keys: Any
-) -> Answer:
+) -> AttemptEnd:
     table = {
         "name": "mail",
         "email": ["oncall@example.com", "boss@example.com"],
@@ -44,12 +44,12 @@ async def send(
         "smtp": f"smtp://{host}:{server.port}",
         **keys,
     }
-    return await Sender(environ or {}, ".", ManualClock()).send(msgspec.convert(table, Target), MESSAGE)
+    return await Sender(environ or {}, ".", ManualClock()).send(msgspec.convert(table, NotifyTarget), MESSAGE)
 
 
 async def test_a_mail_says_what_happened_and_is_the_same_one_each_time() -> None:
     async with running(MailServer()) as server:
-        assert await send(server) == Answer(ok=True, words="accepted by 127.0.0.1")
+        assert await send(server) == AttemptEnd(ok=True, words="accepted by 127.0.0.1")
     ((sender, recipients, text),) = server.taken
     mail = message_from_bytes(text.removesuffix(b".\r\n"), policy=policy.default)
     assert sender.lower().startswith("from:<remit@example.com>")
@@ -77,7 +77,7 @@ async def test_one_refused_address_does_not_repeat_the_mail_for_the_others() -> 
         answer = await send(server)
         server.refused = {"example.com"}
         nobody = await send(server)
-    assert answer == Answer(ok=True, words="accepted by 127.0.0.1, but not for boss@example.com")
+    assert answer == AttemptEnd(ok=True, words="accepted by 127.0.0.1, but not for boss@example.com")
     assert not nobody.ok
 
 
@@ -100,5 +100,5 @@ async def test_a_certificate_is_checked(monkeypatch: pytest.MonkeyPatch, tmp_pat
         monkeypatch.setenv("SSL_CERT_FILE", str(made.authority))
         known = await send(server, host="localhost", user="remit", password="hunter22")
     assert "CERTIFICATE_VERIFY_FAILED" in unknown.words
-    assert known == Answer(ok=True, words="accepted by localhost")
+    assert known == AttemptEnd(ok=True, words="accepted by localhost")
     assert [verb for verb in server.commands if verb in {"STARTTLS", "AUTH"}] == ["STARTTLS", "STARTTLS", "AUTH"]

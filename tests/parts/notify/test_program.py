@@ -11,16 +11,16 @@ from typing import Any
 import msgspec
 import pytest
 
-from remit.parts.notify.sender import Answer, Message, Sender, run
-from remit.parts.notify.target import Target
+from remit.parts.notify.sender import AttemptEnd, Notice, Sender, run
+from remit.parts.notify.target import NotifyTarget
 from remit_testing.clock import ManualClock
 from tests.patience import PATIENCE_S
 
-MESSAGE = Message(id="n_1", event="question", at="2026-01-01T00:00:00Z", title="x; $(touch pwned)")
+MESSAGE = Notice(id="n_1", event="question", at="2026-01-01T00:00:00Z", title="x; $(touch pwned)")
 
 
-def program(text: str, *words: str, **keys: Any) -> Target:
-    return msgspec.convert({"name": "pager", "command": [sys.executable, "-c", text, *words], **keys}, Target)
+def program(text: str, *words: str, **keys: Any) -> NotifyTarget:
+    return msgspec.convert({"name": "pager", "command": [sys.executable, "-c", text, *words], **keys}, NotifyTarget)
 
 
 async def test_it_reads_the_message_and_status_0_means_taken(tmp_path: Path) -> None:
@@ -31,9 +31,9 @@ async def test_it_reads_the_message_and_status_0_means_taken(tmp_path: Path) -> 
     target = program(text, "$HOME; x", env={"WORD": "${SECRET}"})
     environ = {"PATH": os.environ["PATH"], "SECRET": "hunter22", "MINE": "no"}
     answer = await Sender(environ, str(tmp_path), ManualClock()).send(target, MESSAGE)
-    assert answer == Answer(ok=True, words="its process ended with exit code 0")
+    assert answer == AttemptEnd(ok=True, words="its process ended with exit code 0")
     body, _, rest = (tmp_path / "got").read_text().partition("\n")
-    assert msgspec.json.decode(body, type=Message) == MESSAGE
+    assert msgspec.json.decode(body, type=Notice) == MESSAGE
     assert rest == "$HOME; xhunter22-"
 
 
@@ -42,11 +42,11 @@ async def test_another_status_is_a_failure_that_quotes_no_secret(tmp_path: Path)
         "import sys, os; print(os.environ['WORD'], file=sys.stderr); sys.exit(3)", env={"WORD": "hunter22"}
     )
     answer = await Sender({}, str(tmp_path), ManualClock()).send(target, MESSAGE)
-    assert answer == Answer(ok=False, words="its process ended with exit code 3: ********")
+    assert answer == AttemptEnd(ok=False, words="its process ended with exit code 3: ********")
 
 
 async def test_a_program_that_is_not_there_is_a_failure(tmp_path: Path) -> None:
-    target = msgspec.convert({"name": "pager", "command": ["/not/there"]}, Target)
+    target = msgspec.convert({"name": "pager", "command": ["/not/there"]}, NotifyTarget)
     answer = await Sender({}, str(tmp_path), ManualClock()).send(target, MESSAGE)
     assert (answer.ok, "FileNotFoundError" in answer.words) == (False, True)
 

@@ -20,7 +20,7 @@ from playwright.async_api import expect
 from remit import Remit
 from remit.errors import SettingsError, UsageError
 from remit.http.access import Access
-from remit.http.router import Mount
+from remit.http.router import PartMount
 from remit.pages.entry import NOBODY
 from remit.parts.notify.kinds import PushSubscribed
 from remit.parts.notify.push import bytes_of, public_of, sealed, server_key, text_of
@@ -197,7 +197,7 @@ async def test_the_page_asks_the_browser_and_its_worker_shows_what_comes() -> No
     """As far as it goes without a push service: the browser is asked, and given a message as one would give it."""
     async with (
         told() as (remit, _service),
-        serving(remit, [token("ann", "read")], beside=[Mount(SCRIPTS, Scripts(), None, stranger)]) as server,
+        serving(remit, [token("ann", "read")], beside=[PartMount(SCRIPTS, Scripts(), None, stranger)]) as server,
         browsing() as browser,
         window(browser, server.url, permissions=["notifications"]) as shown,
     ):

@@ -17,8 +17,8 @@ from remit.codes import Code
 from remit.errors import SettingsError
 from remit.journal.event import HeadQuery
 from remit.journal.kinds.people import Via
-from remit.parts.notify.answers import Answers
-from remit.parts.notify.channels import Channels
+from remit.parts.notify.answers import ChannelAnswers
+from remit.parts.notify.channels import NotifyChannels
 from remit.parts.notify.kinds import AnswerSettled
 from remit.parts.notify.people import read_directory
 from remit.parts.notify.sender import Sender
@@ -61,9 +61,9 @@ class World:
         """Begin as another process would."""
         remit, journal = self.remit, self.remit.runtime.journal
         directory = read_directory(remit.settings)
-        answers = Answers(remit.service, journal, directory.accounts)
+        answers = ChannelAnswers(remit.service, journal, directory.accounts)
         proofs = remit.runtime.services.confirmations.proofs
-        self.channels = Channels(remit.service, journal, proofs, answers, self.environ)
+        self.channels = NotifyChannels(remit.service, journal, proofs, answers, self.environ)
         sender = Sender(self.environ, ".", remit.clock)
         self.teller.work = NotificationWork(
             journal, self.teller.targets, sender, "https://remit.example", self.channels, directory

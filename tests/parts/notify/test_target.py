@@ -9,7 +9,7 @@ import pytest
 
 from remit.codes import Code
 from remit.errors import SettingsError
-from remit.parts.notify.target import EVENTS, Target
+from remit.parts.notify.target import EVENTS, NotifyTarget
 from remit.parts.notify.turns import read_targets
 from remit.settings import load
 
@@ -19,7 +19,7 @@ RUN = {"name": "a", "command": ["/bin/true"]}
 CHAT = {"name": "a", "telegram": "-1001", "token": "${BOT}"}
 
 
-def read(folder: Path, *tables: dict[str, Any]) -> tuple[Target, ...]:
+def read(folder: Path, *tables: dict[str, Any]) -> tuple[NotifyTarget, ...]:
     return read_targets(load(env={}, cwd=folder, flags={"notify.targets": list(tables)}))
 
 

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from remit import Remit
-from remit.parts.notify.sender import Answer
+from remit.parts.notify.sender import AttemptEnd
 from remit.parts.notify.work import pause_s
 from remit.service.options import Options
 from remit_testing.clock import ManualClock
@@ -149,7 +149,7 @@ async def test_a_failed_attempt_is_made_again_later_and_later_with_the_same_key(
 ) -> None:
     async with remit_in(**CODE, clock=clock, flags=flags(target())) as remit:
         script = Script()
-        script.answers = [Answer(ok=False, words="HTTP 500"), Answer(ok=False, words="HTTP 429", pause_s=60)]
+        script.answers = [AttemptEnd(ok=False, words="HTTP 500"), AttemptEnd(ok=False, words="HTTP 429", pause_s=60)]
         teller = Teller(remit, script)
         await teller.round()
         await asked(remit)
@@ -170,7 +170,7 @@ async def test_a_failed_attempt_is_made_again_later_and_later_with_the_same_key(
 async def test_a_target_that_takes_nothing_is_given_up_after_a_day(remit_in: OpenRemit, clock: ManualClock) -> None:
     async with remit_in(**CODE, clock=clock, flags=flags(target())) as remit:
         script = Script()
-        script.answers = [Answer(ok=False, words="refused")] * 1_000
+        script.answers = [AttemptEnd(ok=False, words="refused")] * 1_000
         teller = Teller(remit, script)
         await teller.round()
         await failed(remit)

@@ -11,31 +11,31 @@ from typing import Any
 import msgspec
 import pytest
 
-from remit.parts.notify.sender import Answer, Message, Sender
-from remit.parts.notify.target import Target
+from remit.parts.notify.sender import AttemptEnd, Notice, Sender
+from remit.parts.notify.target import NotifyTarget
 from remit_testing.clock import START, ManualClock
 from tests.parts.notify.servers import Hook, running_hook
 
-MESSAGE = Message(
+MESSAGE = Notice(
     id="n_1", event="question", at="2026-01-01T00:00:00Z", title="x <waits> & more", url="https://r.example/inbox/c"
 )
 KEY = b"0123456789abcdef"
 SECRET = f"whsec_{base64.b64encode(KEY).decode()}"
 
 
-def to(hook: Hook, **keys: Any) -> Target:
-    return msgspec.convert({"name": "oncall", "url": hook.url, **keys}, Target)
+def to(hook: Hook, **keys: Any) -> NotifyTarget:
+    return msgspec.convert({"name": "oncall", "url": hook.url, **keys}, NotifyTarget)
 
 
-async def send(target: Target, **environ: str) -> Answer:
+async def send(target: NotifyTarget, **environ: str) -> AttemptEnd:
     return await Sender(environ, ".", ManualClock()).send(target, MESSAGE)
 
 
 async def test_the_whole_message_is_posted_as_json_under_its_key(hook: Hook) -> None:
     answer = await send(to(hook, headers={"Authorization": "Bearer ${TOKEN}"}), TOKEN="t-123")
-    assert answer == Answer(ok=True, words="HTTP 200 OK")
+    assert answer == AttemptEnd(ok=True, words="HTTP 200 OK")
     (posted,) = hook.posted
-    assert msgspec.json.decode(posted.body, type=Message) == MESSAGE
+    assert msgspec.json.decode(posted.body, type=Notice) == MESSAGE
     assert (posted.path, posted.headers["content-type"]) == ("/hook", "application/json")
     assert (posted.headers["idempotency-key"], posted.headers["authorization"]) == ("n_1", "Bearer t-123")
     assert "webhook-signature" not in posted.headers
@@ -64,15 +64,15 @@ async def test_slack_gets_a_text_that_no_value_can_turn_into_markup(hook: Hook) 
 
 
 REFUSED = [
-    ((500, {}, b"out of order"), Answer(ok=False, words="HTTP 500 Internal Server Error: out of order")),
-    ((429, {"Retry-After": "120"}, b""), Answer(ok=False, words="HTTP 429 Too Many Requests", pause_s=120)),
-    ((302, {"Location": "http://127.0.0.1:9/"}, b""), Answer(ok=False, words="HTTP 302 Found")),
+    ((500, {}, b"out of order"), AttemptEnd(ok=False, words="HTTP 500 Internal Server Error: out of order")),
+    ((429, {"Retry-After": "120"}, b""), AttemptEnd(ok=False, words="HTTP 429 Too Many Requests", pause_s=120)),
+    ((302, {"Location": "http://127.0.0.1:9/"}, b""), AttemptEnd(ok=False, words="HTTP 302 Found")),
 ]
 
 
 @pytest.mark.parametrize(("given", "expected"), REFUSED, ids=[str(given[0]) for given, _ in REFUSED])
 async def test_any_other_answer_is_a_failure(
-    hook: Hook, given: tuple[int, dict[str, str], bytes], expected: Answer
+    hook: Hook, given: tuple[int, dict[str, str], bytes], expected: AttemptEnd
 ) -> None:
     hook.answers = [given]
     assert await send(to(hook)) == expected
@@ -107,7 +107,7 @@ UNUSABLE = [
 
 @pytest.mark.parametrize("url", UNUSABLE)
 async def test_a_url_from_the_environment_is_checked_too(url: str) -> None:
-    target = msgspec.convert({"name": "oncall", "url": "${HOOK}"}, Target)
+    target = msgspec.convert({"name": "oncall", "url": "${HOOK}"}, NotifyTarget)
     answer = await send(target, HOOK=url)
     assert not answer.ok
     assert answer.words.startswith("notify oncall: url ")

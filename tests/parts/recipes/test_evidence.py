@@ -3,16 +3,16 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remit.parts.recipes.evidence import Claim, Piece, choose, verified
+from remit.parts.recipes.evidence import ChosenClaim, EvidencePiece, choose, verified
 
 OTHER = "Nothing in this sentence is about it. The weather is fine today in the hills. Bread is baked from flour."
 
 
-def piece(text: str, path: str = "notes.md", heading: str = "", start: int = 0) -> Piece:
-    return Piece(path, "Notes", heading, start, text, f"sha256:{path}")
+def piece(text: str, path: str = "notes.md", heading: str = "", start: int = 0) -> EvidencePiece:
+    return EvidencePiece(path, "Notes", heading, start, text, f"sha256:{path}")
 
 
-def chosen(query: str, *pieces: Piece, max_sources: int = 5) -> list[str]:
+def chosen(query: str, *pieces: EvidencePiece, max_sources: int = 5) -> list[str]:
     return [claim.plain for claim in choose(query, pieces, max_sources=max_sources)]
 
 
@@ -103,7 +103,7 @@ def test_the_choice_is_the_same_each_time() -> None:
 
 def test_a_quotation_that_is_not_there_is_dropped() -> None:
     source = piece("The task is not cancelled by this.", start=10)
-    true = Claim(source, 10, 44, source.text, source.text, "")
+    true = ChosenClaim(source, 10, 44, source.text, source.text, "")
     assert verified([true]) == [true]
     assert verified([true._replace(text="The task is cancelled by this.")]) == []
     assert verified([true._replace(start=11)]) == []

@@ -2,21 +2,23 @@ from __future__ import annotations
 
 import pytest
 
-from remit.parts.recipes.evidence import Piece
-from remit.parts.recipes.gather import Sentence, held, keywords
+from remit.parts.recipes.evidence import EvidencePiece
+from remit.parts.recipes.gather import AnswerSentence, held, keywords
 
-POOL = Piece("https://a.example/", "Pool", "", 50, "The pool opens at 6:30 on every day. A ticket costs 4 euros.", "s")
-RINK = Piece("https://b.example/", "Rink", "", 0, "The rink is not open in summer at all.", "s")
+POOL = EvidencePiece(
+    "https://a.example/", "Pool", "", 50, "The pool opens at 6:30 on every day. A ticket costs 4 euros.", "s"
+)
+RINK = EvidencePiece("https://b.example/", "Rink", "", 0, "The rink is not open in summer at all.", "s")
 
 
 def said(sentence: str, quotation: str, source: int = 1) -> list[str]:
-    written = held("what in 2024", [Sentence("Hours", sentence, source, quotation)], [[POOL], [RINK]])
+    written = held("what in 2024", [AnswerSentence("Hours", sentence, source, quotation)], [[POOL], [RINK]])
     assert written.dropped == 1 - len(written.claims)
     return [claim.text for claim in written.claims]
 
 
 def test_a_sentence_with_the_words_of_its_source_is_kept_with_their_place() -> None:
-    answer = [Sentence("Hours", " It opens\nat 6:30. ", 1, "The pool opens at 6:30")]
+    answer = [AnswerSentence("Hours", " It opens\nat 6:30. ", 1, "The pool opens at 6:30")]
     [claim] = held("?", answer, [[POOL], [RINK]]).claims
     assert (claim.prose, claim.section, claim.start, claim.end) == ("It opens at 6:30.", "Hours", 50, 72)
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remit.parts.recipes.gather import Text, numbers
+from remit.parts.recipes.gather import QuotableText, numbers
 
 PAGE = (
     "It\u2019s open from 6:30 to 21:00,\n\nand it “never” costs  more than 12.50 euros. It is not allowed to run."
@@ -24,7 +24,7 @@ PAGE = (
     ],
 )
 def test_what_stands_there_is_found_whatever_its_blanks_and_quotation_marks(quotation: str) -> None:
-    span = Text(PAGE).find(quotation)
+    span = QuotableText(PAGE).find(quotation)
     assert span is not None
     assert PAGE[span.start : span.end].split()
 
@@ -46,14 +46,14 @@ def test_what_stands_there_is_found_whatever_its_blanks_and_quotation_marks(quot
     ],
 )
 def test_what_differs_in_a_word_a_number_or_a_part_of_one_is_not(quotation: str) -> None:
-    assert Text(PAGE).find(quotation) is None
+    assert QuotableText(PAGE).find(quotation) is None
 
 
 @given(st.text(st.sampled_from("ab1 .,'\u2019\n\u6c60"), min_size=30, max_size=80), st.data())
 def test_a_span_holds_the_words_of_the_quotation(text: str, data: st.DataObject) -> None:
     start = data.draw(st.integers(0, len(text) - 1))
     quotation = text[start : data.draw(st.integers(start, len(text)))]
-    span = Text(text).find(quotation)
+    span = QuotableText(text).find(quotation)
     if span is not None:
         found = " ".join(text[span.start : span.end].replace("\u2019", "'").split())
         assert found == " ".join(quotation.split()).replace("\u2019", "'").strip("'\" …")

@@ -9,16 +9,16 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from remit.canonical import canonical
-from remit.parts.recipes.evidence import Claim, Piece
-from remit.parts.recipes.report import Facts, Report, Searched, Unread, compose, name, plain
+from remit.parts.recipes.evidence import ChosenClaim, EvidencePiece
+from remit.parts.recipes.report import Report, ReportFacts, Searched, Unread, compose, name, plain
 
-FACTS = Facts(query="why?", searched=Searched(folder="/library", files=1_234, passages=1))
+FACTS = ReportFacts(query="why?", searched=Searched(folder="/library", files=1_234, passages=1))
 active = st.text(st.sampled_from("ab _*`[](){}<>!&#~|\\-+=.:;'\"\n$https://"), max_size=40)
 
 
-def claim(text: str, path: str = "a.md", start: int = 0, heading: str = "", title: str = "") -> Claim:
-    piece = Piece(path, title or path, heading, start, text, "sha256:" + path.partition("\n")[0])
-    return Claim(piece, start, start + len(text), text, " ".join(text.split()), heading)
+def claim(text: str, path: str = "a.md", start: int = 0, heading: str = "", title: str = "") -> ChosenClaim:
+    piece = EvidencePiece(path, title or path, heading, start, text, "sha256:" + path.partition("\n")[0])
+    return ChosenClaim(piece, start, start + len(text), text, " ".join(text.split()), heading)
 
 
 def rendered(markdown: str) -> str:
@@ -33,11 +33,11 @@ def shown(markdown: str) -> str:
     return html.unescape(page)
 
 
-def composed(*claims: Claim, facts: Facts = FACTS) -> Report:
+def composed(*claims: ChosenClaim, facts: ReportFacts = FACTS) -> Report:
     return compose(facts, claims)
 
 
-def report(*claims: Claim) -> dict[str, Any]:
+def report(*claims: ChosenClaim) -> dict[str, Any]:
     found: dict[str, Any] = msgspec.to_builtins(composed(*claims))
     return found
 
@@ -78,21 +78,21 @@ def test_every_claim_is_cited_by_file_span_and_digest() -> None:
 
 
 def test_a_quotation_is_shown_with_what_stands_around_it() -> None:
-    piece = Piece("a.md", "A", "", 100, "Before it. The words. After it. " + "More words. " * 60, "sha256:a")
-    [cited] = composed(Claim(piece, 111, 121, "The words.", "The words.", "")).evidence
+    piece = EvidencePiece("a.md", "A", "", 100, "Before it. The words. After it. " + "More words. " * 60, "sha256:a")
+    [cited] = composed(ChosenClaim(piece, 111, 121, "The words.", "The words.", "")).evidence
     assert cited.before == "Before it. "
     assert cited.after.startswith(" After it. More words.")
     assert len(cited.after) <= 280
 
 
-def web(*claims: Claim, **more: Any) -> Report:
-    facts = Facts(query="why?", searched=Searched(queries=["why?"], results=9, pages=3), **more)
+def web(*claims: ChosenClaim, **more: Any) -> Report:
+    facts = ReportFacts(query="why?", searched=Searched(queries=["why?"], results=9, pages=3), **more)
     return composed(*claims, facts=facts)
 
 
-def page(text: str, url: str = "https://a.example/x", title: str = "The A", **more: Any) -> Claim:
-    piece = Piece(url, title, "", 0, text, "sha256:a", 0, "page")
-    return Claim(piece, 0, len(text), text, text, "")._replace(**more)
+def page(text: str, url: str = "https://a.example/x", title: str = "The A", **more: Any) -> ChosenClaim:
+    piece = EvidencePiece(url, title, "", 0, text, "sha256:a", 0, "page")
+    return ChosenClaim(piece, 0, len(text), text, text, "")._replace(**more)
 
 
 def test_a_report_on_pages_names_their_addresses_and_what_was_not_used() -> None:
@@ -156,7 +156,7 @@ def test_a_hostile_quotation_stays_text() -> None:
 
 
 def test_a_hostile_question_or_path_stays_text() -> None:
-    asked = Facts(query="<img src=x>\n# more", searched=Searched(folder="/a`b"))
+    asked = ReportFacts(query="<img src=x>\n# more", searched=Searched(folder="/a`b"))
     found = composed(claim("Text.", "x\n# y`z<i>.md", title="<i>t</i>\n# u"), facts=asked)
     page = rendered(found.report)
     assert page.count("<h1>") == 1

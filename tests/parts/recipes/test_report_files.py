@@ -6,15 +6,15 @@ import msgspec
 import pytest
 
 from remit.canonical import sha256
-from remit.parts.recipes.evidence import Claim, Piece
-from remit.parts.recipes.report import Facts, Searched, compose
+from remit.parts.recipes.evidence import ChosenClaim, EvidencePiece
+from remit.parts.recipes.report import ReportFacts, Searched, compose
 from remit.parts.recipes.report_files import ReportProvider
 from remit.tools.provider import MemoryKeeper
 from remit_testing.providers import PROVIDER_CHECKS, Check, Sample, call_context
 
-CLAIM = Claim(Piece("a.md", "A", "", 0, "The words.", "sha256:a"), 0, 10, "The words.", "The words.", "")
+CLAIM = ChosenClaim(EvidencePiece("a.md", "A", "", 0, "The words.", "sha256:a"), 0, 10, "The words.", "The words.", "")
 ARGS: dict[str, Any] = {
-    "report": msgspec.to_builtins(compose(Facts(query="why?", searched=Searched(folder="/x", files=1)), [CLAIM]))
+    "report": msgspec.to_builtins(compose(ReportFacts(query="why?", searched=Searched(folder="/x", files=1)), [CLAIM]))
 }
 
 

@@ -2,16 +2,16 @@ from __future__ import annotations
 
 from lxml import html
 
-from remit.parts.recipes.evidence import Claim, Piece
-from remit.parts.recipes.report import Facts, Report, Searched, Unread, compose, page
+from remit.parts.recipes.evidence import ChosenClaim, EvidencePiece
+from remit.parts.recipes.report import Report, ReportFacts, Searched, Unread, compose, page
 
 HOSTILE = '<script>alert(1)</script><img src="//e.example/x" onerror=x> " onmouseover=x \' </span>'
 
 
 def report(text: str = "The words.", url: str = "https://a.example/x", **more: str) -> Report:
-    piece = Piece(url, more.pop("title", "The A"), "", 10, f"Before. {text} After.", "sha256:a", 0, "page")
-    claim = Claim(piece, 18, 18 + len(text), text, text, "", **more)
-    facts = Facts(
+    piece = EvidencePiece(url, more.pop("title", "The A"), "", 10, f"Before. {text} After.", "sha256:a", 0, "page")
+    claim = ChosenClaim(piece, 18, 18 + len(text), text, text, "", **more)
+    facts = ReportFacts(
         query=more.get("prose", "why?"),
         searched=Searched(queries=["why?"], results=3, pages=1),
         unread=[Unread("https://b.example/", "consent")],
@@ -48,5 +48,5 @@ def test_the_file_needs_nothing_else_and_runs_nothing() -> None:
 
 
 def test_without_evidence_it_says_so() -> None:
-    text = page(compose(Facts(query="why?", searched=Searched(folder="/library")), []))
+    text = page(compose(ReportFacts(query="why?", searched=Searched(folder="/library")), []))
     assert "No evidence: nothing in 0 files (0 passages) in /library answers this question." in text

@@ -16,7 +16,7 @@ from remit.canonical import canonical
 from remit.errors import UsageError
 from remit.evidence.anchors import MOST, signed_text
 from remit.evidence.note import encoded
-from remit.parts.audit.anchoring.client import AnchorClient, Seen
+from remit.parts.audit.anchoring.client import AnchorClient, ProvenLog
 from remit.parts.recorder.witness import AnchorLog, open_anchors
 from remit_testing.clock import ManualClock
 from tests.parts.audit.anchoring.log import LOG, holder, leaves, log_in
@@ -30,7 +30,7 @@ def test_each_state_continues_every_earlier_one_and_proves_what_it_holds(
     tmp_path_factory: pytest.TempPathFactory, batches: list[list[int]]
 ) -> None:
     folder = tmp_path_factory.mktemp("log")
-    states, held = [Seen()], dict[int, None]()
+    states, held = [ProvenLog()], dict[int, None]()
     for batch in batches:
         with log_in(folder, ANN) as client:  # opened again each time: what it answered is kept
             held |= dict.fromkeys(batch)
@@ -72,7 +72,7 @@ def test_what_a_recorder_did_not_sign_is_refused(tmp_path: Path, body: bytes, st
 
 def test_the_most_hashes_fit_into_a_request_and_a_log_that_was_put_back_is_noticed(tmp_path: Path) -> None:
     with log_in(tmp_path, ANN) as client:
-        seen = client.register(leaves([1, 2, 3]), ANN, Seen())
+        seen = client.register(leaves([1, 2, 3]), ANN, ProvenLog())
     shutil.copy(tmp_path / "anchors.db", tmp_path / "earlier.db")
     with log_in(tmp_path, ANN) as client:
         seen = client.register(leaves(range(10, 10 + MOST)), ANN, seen)

@@ -16,12 +16,12 @@ from remit.errors import RemitError
 from remit.evidence.verify import check as verify_package
 from remit.journal.copy import back_up, move
 from remit.journal.erasure import erase
-from remit.journal.event import Blob, Head, HeadPatch, HeadQuery
+from remit.journal.event import Blob, HeadPatch, HeadQuery, StreamHead
 from remit.journal.journal import Journal
 from remit.journal.kinds import JobCompleted
 from remit.journal.port import Store
 from remit.journal.postgres.store import PostgresStore
-from remit.journal.prune import Terms, Uses, look_at, prune_unit
+from remit.journal.prune import StubTerms, Uses, look_at, prune_unit
 from remit.journal.sqlite.store import SqliteStore
 from remit.parts.audit.package import write_package
 from remit.parts.recorder.log import sessions
@@ -171,7 +171,7 @@ class History:
             self.pruned.add(head.stream)
             heads = [head, *await journal.heads(HeadQuery(prefix=f"{head.stream}/"))]
             parts = [await look_at(journal, one) for one in heads]
-            await prune_unit(journal, parts, Uses(journal, ()), Terms())
+            await prune_unit(journal, parts, Uses(journal, ()), StubTerms())
 
     async def back_up(self) -> None:
         """A copy of the file, and a copy by Remit: each is what was signed, up to where it was copied."""
@@ -280,7 +280,7 @@ async def test_a_copy_that_is_made_while_checkpoints_are_signed_has_what_they_co
     await process.journal.post("job/new", "job", note(1))
     heads = process.journal.heads
 
-    async def busy(query: HeadQuery) -> list[Head]:
+    async def busy(query: HeadQuery) -> list[StreamHead]:
         found = await heads(query)
         await process.journal.post("job/new", "job", note(2))
         await process.recorder.look(at_once=True)

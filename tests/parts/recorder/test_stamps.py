@@ -18,7 +18,7 @@ from remit.evidence.note import Checkpoint, encoded, notes_in
 from remit.journal.blobs import pack
 from remit.journal.sqlite.store import SqliteStore
 from remit.parts.recorder.keys import check_answer, is_over, query, roots_in, stamped_at
-from remit.parts.recorder.publisher import Published
+from remit.parts.recorder.publisher import PublishedState
 from remit.parts.recorder.wiring import close
 from remit_testing.journal.storage import note
 from tests.cli.conftest import Project, project  # noqa: F401 - a fixture
@@ -172,7 +172,7 @@ async def test_a_stamp_for_another_checkpoint_is_found(tmp_path: Path, authoriti
     await process.look(at_once=True)
     stamp = authorities[0].authority.answer(query(OTHER).as_bytes())
     (first,) = notes_in(world.elsewhere)
-    process.publisher.published = Published(
+    process.publisher.published = PublishedState(
         stamped=first.checkpoint.size, stamp=pack(msgspec.json.encode(encoded(stamp)))
     )
     await process.journal.post("job/2", "job", note(1))

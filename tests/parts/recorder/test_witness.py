@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from remit.evidence.merkle import Tree, proof
-from remit.evidence.note import Checkpoint, Key, encoded, notes_in, signed_by
+from remit.evidence.note import Checkpoint, NoteKey, encoded, notes_in, signed_by
 from remit.evidence.proofs import leaf_of
 from remit.journal.signing_key import is_signature
 from remit_testing.clock import ManualClock
@@ -109,10 +109,10 @@ def test_a_folder_that_somebody_else_wrote_is_not_gone_on_from(witness: WitnessS
 
 def test_keys_are_written_as_c2sp_writes_them() -> None:
     for key in (LOG.key, signer("witness.example", 3, 4).key):
-        assert Key.parse(str(key)) == key
+        assert NoteKey.parse(str(key)) == key
     for wrong in ("", "log.example", str(LOG.key)[:-1], str(LOG.key).replace("log", "dog"), f"a b{LOG.key}"):
         with pytest.raises(ValueError, match="it"):
-            Key.parse(wrong)
+            NoteKey.parse(wrong)
 
 
 def test_a_torn_note_is_left_out_and_those_beside_it_are_read() -> None:

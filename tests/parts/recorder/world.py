@@ -14,18 +14,18 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from remit.clock import DAY
 from remit.codes import Code
 from remit.errors import ChainBrokenError, JournalError
-from remit.evidence.note import WITNESS, Key, notes_in
-from remit.journal.event import Head, HeadQuery
+from remit.evidence.note import WITNESS, NoteKey, notes_in
+from remit.journal.event import HeadQuery, StreamHead
 from remit.journal.journal import Journal
 from remit.journal.kinds import declare
 from remit.journal.port import Store
-from remit.parts.recorder.keys import Signer, roots_in
+from remit.parts.recorder.keys import RecordSigner, roots_in
 from remit.parts.recorder.publisher import Publisher
-from remit.parts.recorder.recorder import Recorder, Terms
+from remit.parts.recorder.recorder import LogRecorder, RecorderTerms
 from remit.parts.recorder.settings import RecorderSettings
 from remit.parts.recorder.verifier import LogVerifier
 from remit.parts.recorder.witness import Witness, server_of
-from remit.service.verification import Findings
+from remit.service.verification import VerifierFindings
 from remit.wiring.capabilities import FIRST_PARTY
 from remit_testing.clock import START, ManualClock
 
@@ -35,15 +35,15 @@ for part in FIRST_PARTY:
 EVERY_S = 60
 
 
-def signer(name: str, seed: int, kind: Any = 1) -> Signer:
-    return Signer(name, Ed25519PrivateKey.from_private_bytes(seed.to_bytes(32, "big")), kind)
+def signer(name: str, seed: int, kind: Any = 1) -> RecordSigner:
+    return RecordSigner(name, Ed25519PrivateKey.from_private_bytes(seed.to_bytes(32, "big")), kind)
 
 
 class WitnessServer:
     """A witness that listens; logs are added while it runs."""
 
     def __init__(self, folder: Path, clock: ManualClock) -> None:
-        self.logs: list[Key] = []
+        self.logs: list[NoteKey] = []
         self.clock = clock
         self.signer = signer("witness.example", 99, WITNESS)
         self.witness = Witness(folder, self.logs, self.signer, clock)
@@ -134,8 +134,8 @@ class Process:
             stamp_roots=world.roots,
         )
         self.publisher = Publisher(self.journal, own, {}, world.folder)
-        terms = Terms(origin=world.origin, every_events=10, every_seconds=EVERY_S, settings=b"{}")
-        self.recorder = Recorder(self.journal, terms, world.signers, self.publisher)
+        terms = RecorderTerms(origin=world.origin, every_events=10, every_seconds=EVERY_S, settings=b"{}")
+        self.recorder = LogRecorder(self.journal, terms, world.signers, self.publisher)
 
     async def look(self, *, at_once: bool = False) -> None:
         """One tick of the recorder, and of what publishes."""
@@ -200,14 +200,18 @@ class World:
         kept = self.notes.read_text(encoding="utf-8") if self.notes.exists() else ""
         return kept + (self.witness.held(self.origin) if self.witness is not None else "")
 
-    async def verify(self, notes: str | None = None, keys: list[Key] | None = None) -> tuple[str, list[str], Findings]:
+    async def verify(
+        self, notes: str | None = None, keys: list[NoteKey] | None = None
+    ) -> tuple[str, list[str], VerifierFindings]:
         """The answer, the codes of what is wrong, and the findings."""
         kept = self.elsewhere if notes is None else notes
         async with self.opened() as journal:
             return await verify(journal, kept, self.keys if keys is None else keys, self.roots)
 
 
-async def verify(journal: Journal, notes: str, keys: list[Key], roots: str = "") -> tuple[str, list[str], Findings]:
+async def verify(
+    journal: Journal, notes: str, keys: list[NoteKey], roots: str = ""
+) -> tuple[str, list[str], VerifierFindings]:
     """As `remit verify` does, without what has nothing to do with checkpoints."""
     verifier, codes = LogVerifier(journal, keys, notes_in(notes), roots_in(roots, "roots")), list[str]()
     await verifier.begin()
@@ -217,7 +221,7 @@ async def verify(journal: Journal, notes: str, keys: list[Key], roots: str = "")
         for head in page:
             intact = True
 
-            async def visit(events: Any, _payloads: Any, head: Head = head, codes: list[str] = codes) -> None:
+            async def visit(events: Any, _payloads: Any, head: StreamHead = head, codes: list[str] = codes) -> None:
                 codes.extend(problem.text for problem in verifier.take(head, events))
 
             try:

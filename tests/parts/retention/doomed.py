@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 
 from remit import Remit
-from remit.parts.retention.rule import Rule, rule_for
+from remit.parts.retention.rule import RetentionRule, rule_for
 from remit.settings import load
 from tests.parts.audit.packages import GIVEN
 
@@ -26,6 +26,6 @@ def prune_until_killed(folder: str) -> None:
 
 async def _prune(folder: Path) -> None:
     async with opened(folder) as remit:
-        rule, now = Rule(keep="90d", archive=str(folder / "kept")), remit.clock.now() + YEAR
+        rule, now = RetentionRule(keep="90d", archive=str(folder / "kept")), remit.clock.now() + YEAR
         await asyncio.to_thread((folder / "began").touch)
         await remit.service.retention.prune(lambda head: rule_for([rule], head, now), ("job",), compact=True)

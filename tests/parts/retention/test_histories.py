@@ -16,7 +16,7 @@ from remit.journal.blobs import INLINE_LIMIT, pack
 from remit.journal.event import HeadPatch, HeadQuery
 from remit.journal.journal import Journal
 from remit.journal.kinds import JobCreated, JobForked, ToolInvocationFinished, WaitCompleted
-from remit.journal.prune import Terms, Uses, look_at, prune_unit
+from remit.journal.prune import StubTerms, Uses, look_at, prune_unit
 from remit.journal.seals import KEY_BYTES, Seals
 from remit.journal.sqlite.store import MEMORY, SqliteStore
 from remit.journal.values import is_pruned
@@ -91,9 +91,9 @@ class History:
         needed = any(other == stream for fork, other in self.forks.items() if fork not in self.pruned)
         if needed:
             with pytest.raises(AppendConflictError):
-                await prune_unit(self.journal, parts, uses, Terms())
+                await prune_unit(self.journal, parts, uses, StubTerms())
             return
-        await prune_unit(self.journal, parts, uses, Terms(by="ann"))
+        await prune_unit(self.journal, parts, uses, StubTerms(by="ann"))
         for part in parts:
             self.named.pop(part.head.stream, None)
         self.pruned.add(stream)

@@ -24,7 +24,7 @@ from remit.journal.leases import LeaseProof
 from remit.journal.sqlite.store import SqliteStore
 from remit.journal.values import is_pruned
 from remit.parts.retention.prune import Pruning
-from remit.parts.retention.rule import Rule, rule_for
+from remit.parts.retention.rule import RetentionRule, rule_for
 from tests.opened import OpenRemit, until_waiting
 from tests.parts.audit.packages import GIVEN, bought
 from tests.service.ticket_desk import EVENT
@@ -34,7 +34,7 @@ YEAR = 365 * 86_400_000_000
 
 async def prune(remit: Remit, *, archive: Path | None = None, dry_run: bool = False, **rule: Any) -> Pruning:
     """Prune by one rule, a year from now."""
-    wanted = Rule(keep="90d", archive=str(archive or ""), **rule)
+    wanted = RetentionRule(keep="90d", archive=str(archive or ""), **rule)
     now = remit.clock.now() + YEAR
     done: Pruning = await remit.service.retention.prune(lambda head: rule_for([wanted], head, now), dry_run=dry_run)
     return done
@@ -135,7 +135,7 @@ async def test_rules_choose_by_age_kind_state_recipe_and_label(remit_in: OpenRem
         head = await remit.runtime.journal.head(f"job/{job}")
         assert head is not None
         now = remit.clock.now() + YEAR
-        both = [Rule(keep="30d"), Rule(keep="1000d", labels={"team": "a"})]
+        both = [RetentionRule(keep="30d"), RetentionRule(keep="1000d", labels={"team": "a"})]
         assert rule_for(both, head, now) is None, "the longest rule that fits holds"
         assert rule_for(both[:1], head, now) is both[0]
 

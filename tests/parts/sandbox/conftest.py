@@ -9,7 +9,7 @@ import pytest
 
 from remit.parts.sandbox.bwrap.driver import BwrapDriver
 from remit.parts.sandbox.scratch import scratch
-from remit.process.enclosure import Execution, Limits, Listener, Mount, Spec, quiet
+from remit.process.enclosure import FolderMount, Listener, ProgramRun, RunLimits, Spec, quiet
 
 PYTHON = "/usr/bin/python3"
 
@@ -28,9 +28,9 @@ class Box:
         listener: Listener = quiet,
         stdin: bytes = b"",
         env: dict[str, str] | None = None,
-        mounts: tuple[Mount, ...] = (),
+        mounts: tuple[FolderMount, ...] = (),
         **limits: int,
-    ) -> Execution:
+    ) -> ProgramRun:
         """Run a command."""
         self.count += 1
         spec = Spec(
@@ -40,11 +40,11 @@ class Box:
             env=env or {},
             stdin=stdin,
             mounts=mounts,
-            limits=Limits(**limits),
+            limits=RunLimits(**limits),
         )
         return await self.driver.exec(spec, listener)
 
-    async def python(self, code: str, listener: Listener = quiet, **limits: int) -> Execution:
+    async def python(self, code: str, listener: Listener = quiet, **limits: int) -> ProgramRun:
         """Run Python code."""
         return await self(PYTHON, "-c", code, listener=listener, stdin=b"", env=None, mounts=(), **limits)
 

@@ -28,7 +28,7 @@ from remit.parts.sandbox.commands import Commands
 from remit.parts.sandbox.driver import Driver
 from remit.parts.sandbox.enclosure import SandboxEnclosures
 from remit.parts.sandbox.policy import SandboxPolicy
-from remit.parts.sandbox.sandbox import RunRequest, Sandbox
+from remit.parts.sandbox.sandbox import Sandbox, SandboxRequest
 from remit.parts.sandbox.scratch import scratch
 from remit.parts.sandbox.workspaces import Workspaces
 from remit.process.enclosure import Spec, quiet
@@ -66,7 +66,9 @@ async def _warm() -> None:
         )
         await sandbox.write("job/a", [("main.py", b"import sys, time; time.sleep(float(sys.argv[1]))")])
         for number, seconds in enumerate(("0", "0", "0", "1000")):
-            await sandbox.run(RunRequest(conversation="job/a", key=str(number), command=("python", "main.py", seconds)))
+            await sandbox.run(
+                SandboxRequest(conversation="job/a", key=str(number), command=("python", "main.py", seconds))
+            )
 
 
 async def _browser() -> None:

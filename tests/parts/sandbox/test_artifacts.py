@@ -9,9 +9,9 @@ import pytest
 
 from remit.parts.sandbox.artifacts import collect
 from remit.parts.sandbox.walk import DEPTH
-from remit.process.enclosure import Limits
+from remit.process.enclosure import RunLimits
 
-LIMITS = Limits()
+LIMITS = RunLimits()
 
 
 def test_regular_files_are_taken_with_their_digests(tmp_path: Path) -> None:
@@ -70,10 +70,10 @@ def test_a_folder_in_place_of_which_a_link_is_put_leads_nowhere(tmp_path: Path) 
 def test_number_and_size_are_capped(tmp_path: Path) -> None:
     for number in range(5):
         (tmp_path / f"{number}").write_bytes(b"x" * 10)
-    found = collect(tmp_path, Limits(artifact_files=2))
+    found = collect(tmp_path, RunLimits(artifact_files=2))
     assert [one.path for one in found.artifacts] == ["0", "1"]
     assert {one.why for one in found.left_out} == {"more than 2 files"}
-    found = collect(tmp_path, Limits(artifact_bytes=25))
+    found = collect(tmp_path, RunLimits(artifact_bytes=25))
     assert [one.path for one in found.artifacts] == ["0", "1"]
     assert {one.why for one in found.left_out} == {"more than 25 bytes in all"}
 

@@ -18,7 +18,7 @@ import pytest
 from remit.clock import SystemClock
 from remit.parts.sandbox.cleanup import CleanupProcess, cleanup_process
 from remit.parts.sandbox.leftovers import kill_marked, lives, mark_of, sweep
-from remit.parts.sandbox.scratch import Scratch
+from remit.parts.sandbox.scratch import ScratchFolder
 
 OURS = mark_of(os.getpid())
 DEAD = OURS.rpartition("-")[0] + "-1"
@@ -119,7 +119,7 @@ def test_one_that_was_killed_is_started_again_and_told_again(tmp_path: Path) -> 
 
 @pytest.mark.slow
 def test_a_folder_that_is_in_use_is_not_swept(tmp_path: Path) -> None:
-    made = Scratch(tmp_path)
+    made = ScratchFolder(tmp_path)
     folder = made.work.parent
     assert folder.name.startswith(f"{cleanup_process().mark}-")
     sweep("folder", tmp_path, lambda _mark: True)

@@ -14,9 +14,9 @@ from remit.parts.sandbox.bwrap.driver import BwrapDriver
 from remit.parts.sandbox.cleanup import cleanup_process
 from remit.parts.sandbox.container.driver import Container, ContainerDriver, RunFiles
 from remit.parts.sandbox.driver import Driver
-from remit.parts.sandbox.identity import Identity
+from remit.parts.sandbox.identity import UserIdentity
 from remit.parts.sandbox.isolation import Isolation, ProbeReport
-from remit.process.enclosure import Mount, SandboxUnavailableError, Spec, quiet
+from remit.process.enclosure import FolderMount, SandboxUnavailableError, Spec, quiet
 from remit_testing.sandbox import DRIVER_CHECKS, Check, Trial
 from tests.parts.sandbox.abuse.subjects import NAMES, containers, skip_untried
 from tests.parts.sandbox.conftest import PYTHON
@@ -81,10 +81,10 @@ def test_a_container_gets_every_limit_and_no_more_than_it_needs() -> None:
         argv=("python3", "-c", "1"),
         workspace=Path("/w"),
         env={"A": "b"},
-        mounts=(Mount(Path("/in"), "/inputs"), Mount(Path("/a,b:c"), "/x", writable=True)),
+        mounts=(FolderMount(Path("/in"), "/inputs"), FolderMount(Path("/a,b:c"), "/x", writable=True)),
     )
     files = RunFiles(Path("/f"), b"{}")
-    words = Container(MARK, "docker", "image", "runsc").run(spec, Identity(7, 7), files)
+    words = Container(MARK, "docker", "image", "runsc").run(spec, UserIdentity(7, 7), files)
     line = " ".join(words)
     for part in (
         f"docker run --name {MARK}-r1 --interactive --network none --read-only --cap-drop ALL",
@@ -104,8 +104,10 @@ def test_a_container_gets_every_limit_and_no_more_than_it_needs() -> None:
     assert "--privileged" not in line
     assert "A=b" not in line
     assert Container(MARK, "docker", "image").remove("r1") == ["docker", "rm", "--force", f"{MARK}-r1"]
-    assert "--userns keep-id" in " ".join(Container(MARK, "podman", "image").run(spec, Identity(), files))
-    assert "seccomp=" not in " ".join(Container(MARK, "podman", "i").run(spec, Identity(), RunFiles(Path("/f"), b"")))
+    assert "--userns keep-id" in " ".join(Container(MARK, "podman", "image").run(spec, UserIdentity(), files))
+    assert "seccomp=" not in " ".join(
+        Container(MARK, "podman", "i").run(spec, UserIdentity(), RunFiles(Path("/f"), b""))
+    )
 
 
 def test_variables_of_a_container_lie_in_a_file_that_only_we_can_read(tmp_path: Path) -> None:

@@ -18,9 +18,9 @@ from remit.parts.sandbox.seccomp.filter import (
     KILL,
     MOST,
     REFUSED,
-    Branch,
+    FilterBranch,
+    FilterVerdict,
     Instruction,
-    Verdict,
     assemble,
     digest,
     encoded,
@@ -175,9 +175,9 @@ def test_a_machine_without_a_table_has_no_filter() -> None:
 
 @given(st.lists(st.tuples(st.integers(0, 2**32 - 1), st.integers(0, 9)), min_size=1, max_size=900), st.randoms())
 def test_programs_of_any_size_answer_as_the_tests_they_are_made_of(rows: list[tuple[int, int]], random: object) -> None:
-    node: Verdict | Branch = Verdict(99)
+    node: FilterVerdict | FilterBranch = FilterVerdict(99)
     for value, verdict in rows:
-        node = Branch(0, "equal", value, Verdict(verdict), node)
+        node = FilterBranch(0, "equal", value, FilterVerdict(verdict), node)
     instructions = assemble(node)
     last = dict(rows)  # the later test stands before the earlier one
     for value in [*last][:20]:
@@ -187,11 +187,11 @@ def test_programs_of_any_size_answer_as_the_tests_they_are_made_of(rows: list[tu
 
 
 def test_a_program_that_is_too_long_is_refused() -> None:
-    def balanced(low: int, high: int) -> Verdict | Branch:
+    def balanced(low: int, high: int) -> FilterVerdict | FilterBranch:
         if high - low == 1:
-            return Verdict(low)
+            return FilterVerdict(low)
         middle = (low + high) // 2
-        return Branch(0, "at_least", middle, balanced(middle, high), balanced(low, middle))
+        return FilterBranch(0, "at_least", middle, balanced(middle, high), balanced(low, middle))
 
     instructions = assemble(balanced(0, 1_000))
     assert answer(instructions, struct.pack("<I", 617)) == 617

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from remit.parts.sandbox.identity import Identity, identity, reachable
+from remit.parts.sandbox.identity import UserIdentity, identity, reachable
 
 USER, OTHER = 60_900, 65_534
 root = pytest.mark.skipif(os.geteuid() != 0, reason="only root has another user for its sandboxes")
@@ -19,8 +19,8 @@ def test_a_folder_is_open_to_the_sandbox_and_to_nobody_else(tmp_path: Path) -> N
     identity().make(place)
     state = place.stat()
     assert (state.st_uid, state.st_mode & 0o777) == (0, 0o710)
-    assert [Identity(user, user).may(state, 1) for user in (USER, OTHER)] == [True, False]
-    assert not Identity(USER, USER).may(state, 4)
+    assert [UserIdentity(user, user).may(state, 1) for user in (USER, OTHER)] == [True, False]
+    assert not UserIdentity(USER, USER).may(state, 4)
 
 
 @root
@@ -55,5 +55,5 @@ def test_who_runs_as_we_do_reaches_what_we_reach(tmp_path: Path) -> None:
 
 def test_without_another_user_a_folder_is_closed_to_all(tmp_path: Path) -> None:
     (tmp_path / "ours").mkdir()
-    Identity().admit(tmp_path / "ours")
+    UserIdentity().admit(tmp_path / "ours")
     assert (tmp_path / "ours").stat().st_mode & 0o777 == 0o700

@@ -17,7 +17,7 @@ from remit.parts.sandbox.cleanup import cleanup_process
 from remit.parts.sandbox.commands import Commands
 from remit.parts.sandbox.driver import Driver
 from remit.parts.sandbox.policy import SandboxPolicy
-from remit.parts.sandbox.sandbox import RunRequest, Sandbox
+from remit.parts.sandbox.sandbox import Sandbox, SandboxRequest
 from remit.parts.sandbox.scratch import scratch
 from remit.parts.sandbox.workspaces import Workspaces
 from tests.parts.sandbox.abuse.subjects import CONTAINERS, containers, skip_untried
@@ -92,14 +92,14 @@ async def test_many_runs_leave_nothing_behind(name: str, temporary: Path) -> Non
         driver = DRIVERS[name]()
         policy = SandboxPolicy(min_isolation=(await driver.probe()).level, commands=frozenset({"bash"}))
         sandbox = Sandbox(driver, policy, Commands(("bash",)), Workspaces(folder))
-        await sandbox.run(RunRequest(conversation="job/0", key="first", command=("bash", "-c", ":")))
+        await sandbox.run(SandboxRequest(conversation="job/0", key="first", command=("bash", "-c", ":")))
         before, files = left(), open_files()
         found: Counter[tuple[str, str, str]] = Counter()
 
         async def conversation(number: int) -> None:
             for count in range(number, runs, 4):
                 code, limits, status, limit = WAYS[count // 4 % len(WAYS)]
-                asked = RunRequest(
+                asked = SandboxRequest(
                     conversation=f"job/{number}",
                     key=str(count),
                     command=("bash", "-c", code),

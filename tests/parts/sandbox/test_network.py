@@ -14,7 +14,7 @@ from remit.http import addresses
 from remit.parts.sandbox.policy import allowed, read, shared
 from remit.parts.sandbox.proxy import Proxy
 from remit.parts.sandbox.wiring import open_sandbox
-from remit.process.enclosure import Connection, Limits, Spec
+from remit.process.enclosure import ConnectionAttempt, RunLimits, Spec
 from remit.settings import load
 from tests.parts.sandbox.conftest import PYTHON, Box
 
@@ -138,7 +138,7 @@ async def test_a_host_that_leads_to_a_private_address_is_refused(site: int) -> N
 
 
 async def test_a_host_that_the_operator_named_may_have_a_private_address(site: int) -> None:
-    heard: list[Connection] = []
+    heard: list[ConnectionAttempt] = []
     proxy = Proxy(("*",), private=(f"localhost:{site}",), heard=heard.append)
     found = await talk(proxy, f"GET http://localhost:{site}/p HTTP/1.1\r\n\r\n".encode())
     assert found.endswith(b"GET /p HTTP/1.1")
@@ -146,7 +146,7 @@ async def test_a_host_that_the_operator_named_may_have_a_private_address(site: i
 
 
 async def test_a_listener_hears_what_was_refused_and_why() -> None:
-    heard: list[Connection] = []
+    heard: list[ConnectionAttempt] = []
     proxy = Proxy(("*",), private=("localhost:1",), heard=heard.append)
     await talk(proxy, b"CONNECT localhost:443 HTTP/1.1\r\n\r\n")
     assert [(one.host, one.allowed) for one in heard] == [("localhost", False)]
@@ -169,7 +169,7 @@ async def test_a_program_reaches_the_proxy_and_nothing_else(box: Box) -> None:
         "    try:\n        socket.create_connection(place, 2); print('reached', place)\n"
         "    except OSError:\n        pass\n"
     )
-    spec = Spec(id="n", argv=(PYTHON, "-c", code), workspace=box.work, limits=Limits(), network=("a.example",))
+    spec = Spec(id="n", argv=(PYTHON, "-c", code), workspace=box.work, limits=RunLimits(), network=("a.example",))
     found = await box.driver.exec(spec)
     assert found.stdout.data == b"403\n", found.stderr.data
     assert [(one.host, one.allowed) for one in found.receipt.connections] == [("other.example", False)]

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from remit.parts.sandbox.isolation import Isolation
 from remit.parts.sandbox.limits import least
 from remit.parts.sandbox.policy import SandboxPolicy, merged, narrowed
-from remit.process.enclosure import Limits, LooserError
+from remit.process.enclosure import LooserError, RunLimits
 
 BASE = SandboxPolicy(network=("example.org", "example.com"))
-LIMIT = st.sampled_from(Limits.__struct_fields__)
+LIMIT = st.sampled_from(RunLimits.__struct_fields__)
 
 
 def test_each_layer_makes_it_stricter() -> None:
@@ -80,7 +80,7 @@ LAYER = st.fixed_dictionaries(
 
 def looser(policy: SandboxPolicy, than: SandboxPolicy) -> list[str]:
     """The fields in which a policy lets a program do more than another."""
-    found = [name for name in Limits.__struct_fields__ if getattr(policy.limits, name) > getattr(than.limits, name)]
+    found = [name for name in RunLimits.__struct_fields__ if getattr(policy.limits, name) > getattr(than.limits, name)]
     found += ["network"] if set(policy.network) - set(than.network) else []
     found += ["commands"] if policy.commands - than.commands else []
     return found + (["min_isolation"] if policy.min_isolation < than.min_isolation else [])
@@ -114,7 +114,7 @@ def test_no_layer_ever_raises_a_limit(asked: dict[str, int]) -> None:
         assert not fits
     else:
         assert fits
-        assert all(getattr(found.limits, name) <= getattr(BASE.limits, name) for name in Limits.__struct_fields__)
+        assert all(getattr(found.limits, name) <= getattr(BASE.limits, name) for name in RunLimits.__struct_fields__)
 
 
 def test_of_what_skills_leave_and_the_policy_the_least_counts() -> None:

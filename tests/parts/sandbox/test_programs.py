@@ -13,7 +13,7 @@ import pytest
 from remit.parts.sandbox.bwrap.driver import BwrapDriver
 from remit.parts.sandbox.driver import Driver
 from remit.parts.sandbox.scratch import scratch
-from remit.process.enclosure import Mount, Spec, quiet
+from remit.process.enclosure import FolderMount, Spec, quiet
 from tests.parts.sandbox.conftest import PYTHON
 
 SCIENCE = Path(__file__).parents[3] / "build" / "peers-packages"
@@ -40,7 +40,7 @@ def work() -> Iterator[Path]:
 
 async def run(driver: Driver, work: Path, *argv: str, packages: Path | None = None) -> str:
     """What a program that succeeds says."""
-    mounts = () if packages is None else (Mount(packages, "/packages/python"),)
+    mounts = () if packages is None else (FolderMount(packages, "/packages/python"),)
     env = {"PYTHONPATH": "/packages/python"} if packages is not None else {}
     spec = Spec(id="program", argv=argv, workspace=work, env={**env, "MPLCONFIGDIR": "/tmp/x"}, mounts=mounts)
     found = await driver.exec(spec, quiet)

@@ -11,7 +11,7 @@ import msgspec
 
 from remit import Remit, tool
 from remit.journal.kinds import CommandStarted, JobCreated, Payload, ToolInvocationStarted, decode
-from remit.models.message import Message, ToolResult
+from remit.models.message import Message, ToolMessage
 from remit.models.message import decode as message_of
 from remit.parts.agents.recipes.agent import agent
 from remit.service.options import Options
@@ -105,7 +105,7 @@ class Ended(msgspec.Struct, frozen=True):
     @property
     def results(self) -> list[str]:
         """What the model was told of its calls, in their order."""
-        return [block.text for message in self.sent for block in message.blocks if isinstance(block, ToolResult)]
+        return [block.text for message in self.sent for block in message.blocks if isinstance(block, ToolMessage)]
 
     @property
     def created(self) -> JobCreated:

@@ -11,7 +11,7 @@ from remit import Run, recipe
 from remit.errors import RunError, UsageError
 from remit.jobs.plans.check import read_plan
 from remit.journal.kinds import ChildStarted, ToolInvocationStarted
-from remit.models.message import ToolResult
+from remit.models.message import ToolMessage
 from remit.parts.agents.recipes.agent import agent
 from remit.service.options import Options
 from tests.parts.skills.project import call, opened, record, settings, skill
@@ -86,7 +86,7 @@ async def test_a_model_is_told_that_a_recipe_is_not_allowed(folder: Path) -> Non
         assert (await asyncio.wait_for(job.result(), PATIENCE_S)).answer == "Done."
         _, sent = await record(remit, job.id)
         assert (await remit.service.jobs.replay(job.id)).verdict == "same"
-    (told,) = [block.text for message in sent for block in message.blocks if isinstance(block, ToolResult)]
+    (told,) = [block.text for message in sent for block in message.blocks if isinstance(block, ToolMessage)]
     assert "SKILL_DISABLED" in told
 
 

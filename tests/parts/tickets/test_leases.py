@@ -11,7 +11,7 @@ from remit.clock import SECOND
 from remit.codes import Code
 from remit.errors import JournalError
 from remit.journal.copy import seal_all
-from remit.journal.event import Append, Claim, Event, Head, link
+from remit.journal.event import Append, Event, LeaseClaim, StreamHead, link
 from remit.journal.journal import Journal
 from remit.journal.leases import LeaseProof
 from remit.parts.tickets.record import TicketRecord
@@ -29,7 +29,7 @@ class FlakyStore(TicketStore):
 
     bad = ""
 
-    async def record(self, head: Head) -> TicketRecord:
+    async def record(self, head: StreamHead) -> TicketRecord:
         if head.stream == stream_of(self.bad):
             raise JournalError("the disk failed", code=Code.JOURNAL_IO)
         return await super().record(head)
@@ -130,7 +130,7 @@ async def test_a_failed_ticket_that_an_older_remit_leased_is_set_back_by_sealing
 
 
 async def lease_as_before(journal: Journal, stream: str, now: int) -> None:
-    terms = Claim(kind=STREAM_KIND, owner="older", now=now, lease_until=now + SECOND)
+    terms = LeaseClaim(kind=STREAM_KIND, owner="older", now=now, lease_until=now + SECOND)
     assert await journal.acquire(stream, terms) is not None
     await journal._store._in_transaction(  # type: ignore[attr-defined] # what no writer does any more
         lambda db: db.execute("UPDATE heads SET state = 'running' WHERE stream = ?", (stream,)).fetchall()

@@ -15,7 +15,7 @@ from remit.parts.tickets.execution import RunRequest
 from remit.parts.tickets.history import Derived
 from remit.parts.tickets.reader import Filled
 from remit.parts.tickets.report import RunFacts, RunReport, RunStatus, Span, StepReport, run_report
-from remit.parts.tickets.runner import Runner, RunnerConfig
+from remit.parts.tickets.runner import RunnerConfig, TicketRunner
 from remit.parts.tickets.ticket import Kind, Leased, Metadata, Ticket
 from remit_testing.clock import ManualClock
 
@@ -104,11 +104,11 @@ class Executor:
         return run_report(RunFacts(run_id="job", ticket_id=run.ticket_id, span=SPAN), (step,), 10)
 
 
-def runner(queue: Queue, fails: RemitError | None = None, **config: Any) -> Runner:
-    return Runner(queue, Executor(fails), ManualClock(), RunnerConfig(owner="me", **{"limit": 50, **config}))
+def runner(queue: Queue, fails: RemitError | None = None, **config: Any) -> TicketRunner:
+    return TicketRunner(queue, Executor(fails), ManualClock(), RunnerConfig(owner="me", **{"limit": 50, **config}))
 
 
-async def once(one: Runner) -> dict[str, Any]:
+async def once(one: TicketRunner) -> dict[str, Any]:
     """The report on one batch, as JSON."""
     return dict(msgspec.to_builtins(await one.run(asyncio.Event(), once=True)))
 
@@ -206,7 +206,7 @@ async def test_a_ticket_that_cannot_be_worked_on_is_blocked_and_ends_nothing(err
                 raise error
             return await super().execute(run)
 
-    one = Runner(queue, Meets(), ManualClock(), RunnerConfig(owner="me"))
+    one = TicketRunner(queue, Meets(), ManualClock(), RunnerConfig(owner="me"))
     await one.run(asyncio.Event(), once=True)
     assert one.report().by_code == {code: 1}
     assert sorted(queue.ends) == [("bad-1", f"block {code}"), ("ok-1", "fill")]
@@ -222,7 +222,7 @@ async def test_a_ticket_that_cannot_even_be_blocked_ends_nothing() -> None:
                 raise queue.block_fails or AWAY
             return await super().execute(run)
 
-    report = await Runner(queue, Meets(), ManualClock(), RunnerConfig(owner="me")).run(asyncio.Event(), once=True)
+    report = await TicketRunner(queue, Meets(), ManualClock(), RunnerConfig(owner="me")).run(asyncio.Event(), once=True)
     assert (report.counters["ok"], report.counters["skipped"], report.by_code) == (1, 1, {"HEAD_FORGED": 1})
 
 
@@ -253,7 +253,7 @@ async def test_a_runner_that_goes_on_takes_no_more_than_its_limit_at_once_and_en
             return await super().execute(run)
 
     under_way: list[int] = []
-    one = Runner(queue, Stops(), ManualClock(), RunnerConfig(owner="me", limit=4))
+    one = TicketRunner(queue, Stops(), ManualClock(), RunnerConfig(owner="me", limit=4))
     report = await one.run(stop, once=False)
     assert max(under_way) <= 4
     assert report.counters["ok"] == report.counters["leased"] == len(queue.ends) < 20

@@ -19,8 +19,8 @@ from remit.errors import ProviderError
 from remit.journal.event import Blob, HeadPatch
 from remit.journal.journal import Journal
 from remit.journal.sqlite.store import SqliteStore
-from remit.parts.web.engine import Terms, WebEngine
-from remit.parts.web.fetcher import Fetcher, Page
+from remit.parts.web.engine import SearchTerms, WebEngine
+from remit.parts.web.fetcher import FetchedPage, Fetcher
 from remit.parts.web.kept import KeptPages
 from remit.parts.web.kinds import SearchBlocked
 from remit.parts.web.wiring import WebProvider
@@ -28,7 +28,7 @@ from remit_testing.clock import ManualClock
 from remit_testing.providers import call_context
 from tests.parts.web.loopback import ARTICLE, Loopback
 
-TERMS = Terms(max_bytes=200_000, pause_s=0.0)
+TERMS = SearchTerms(max_bytes=200_000, pause_s=0.0)
 
 
 @pytest.fixture
@@ -74,8 +74,8 @@ async def bytes_kept(journal: Journal) -> list[bytes]:
     return [data for data in found if data]
 
 
-def page_of(url: str, body: bytes = b"text", cache: str = "") -> Page:
-    return Page(url=url, final_url=url, status=200, headers={"etag": '"1"', "cache-control": cache}, body=body)
+def page_of(url: str, body: bytes = b"text", cache: str = "") -> FetchedPage:
+    return FetchedPage(url=url, final_url=url, status=200, headers={"etag": '"1"', "cache-control": cache}, body=body)
 
 
 async def test_a_page_is_asked_for_again_only_if_it_changed_after_a_restart_too(site: Loopback, tmp_path: Path) -> None:

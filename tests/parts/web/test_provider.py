@@ -17,7 +17,7 @@ from remit.clock import SystemClock
 from remit.codes import Code
 from remit.errors import ProviderError
 from remit.parts.web import search
-from remit.parts.web.engine import Terms, WebEngine
+from remit.parts.web.engine import SearchTerms, WebEngine
 from remit.parts.web.fetcher import Fetcher
 from remit.parts.web.kept import Cooldowns
 from remit.parts.web.settings import WebSettings
@@ -31,7 +31,7 @@ from tests.parts.web.loopback import SENTENCE, Loopback
 if TYPE_CHECKING:
     from remit.capability import Opening
 
-FAST = Terms(max_bytes=200_000, pause_s=0.0)
+FAST = SearchTerms(max_bytes=200_000, pause_s=0.0)
 
 
 @pytest.fixture

@@ -97,7 +97,7 @@ async def test_an_engine_is_asked_as_its_documentation_says(
 
 def test_lists_are_fused_by_rank_and_pages_that_many_name_come_first() -> None:
     def items(provider: str, *urls: str) -> list[Item]:
-        return search.items([search.Hit(url, url, "") for url in urls], provider)
+        return search.items([search.EngineHit(url, url, "") for url in urls], provider)
 
     best = search.fused([items("a", "x", "y", "z"), items("b", "z", "w")], 3)
     assert [(item.url, item.provider, item.rank) for item in best] == [("z", "a+b", 1), ("x", "a", 2), ("w", "b", 3)]

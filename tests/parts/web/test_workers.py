@@ -8,7 +8,7 @@ import pytest
 
 from remit.codes import Code
 from remit.parts.web.engine import Extractors
-from remit.parts.web.extraction import Job, extract
+from remit.parts.web.extraction import ExtractionJob, extract
 from remit.parts.web.fetcher import WebError
 
 SENTENCE = "The committee meets on the third of May and decides about the budget. "
@@ -59,13 +59,13 @@ async def test_a_process_that_is_killed_is_a_fault_of_its_page_alone(extractors:
 
 
 def test_without_an_article_the_text_comes_from_resiliparse() -> None:
-    found = extract(Job(f"<html><body>{LINES}</body></html>", "http://e.example/"))
+    found = extract(ExtractionJob(f"<html><body>{LINES}</body></html>", "http://e.example/"))
     assert found.text.count("third of May") >= 1
 
 
 @pytest.mark.parametrize("html", ["", "<html></html>", "plain words", "<" * 1_000, "\0\0"])
 def test_a_page_without_text_gives_none(html: str) -> None:
-    assert extract(Job(html, "http://e.example/")).links == ()
+    assert extract(ExtractionJob(html, "http://e.example/")).links == ()
 
 
 WORDS = "word " * 50
@@ -83,5 +83,5 @@ WORDS = "word " * 50
     ],
 )
 def test_a_page_with_few_words_says_where_more_may_stand(html: str, note: str, links: tuple[str, ...]) -> None:
-    found = extract(Job(f"<html>{html}</html>", "http://e.example/"))
+    found = extract(ExtractionJob(f"<html>{html}</html>", "http://e.example/"))
     assert (note in found.note, bool(found.note), found.links) == (True, bool(note), links)

@@ -12,7 +12,7 @@ from remit.errors import StateError
 from remit.parts.work import flow
 from remit.parts.work.control import work_on_issues
 from remit.parts.work.references import IssueRef
-from remit.parts.work.runs import Wanted
+from remit.parts.work.runs import RunOrder
 from remit.parts.work.views import Turn, UnitView
 from remit.parts.work.workflow import read_workflow
 from remit.settings import load
@@ -214,7 +214,7 @@ async def test_a_run_whose_job_never_began_goes_on(groups: Project) -> None:
     issue = IssueRef.parse(await groups.work.issue("One", labels=TASK))
     runs = groups.work._runs
     begin, runs.carry_out = runs.carry_out, _die
-    wanted = Wanted(executor="mend", role="backend", by="alice", group="backend")
+    wanted = RunOrder(executor="mend", role="backend", by="alice", group="backend")
     with pytest.raises(ConnectionError):
         await runs.start(issue, read_workflow(groups.remit.settings), wanted)
     runs.carry_out = begin

@@ -7,17 +7,17 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from remit.parts.work.executors.adapter import Facts, judge
-from remit.parts.work.executors.port import Ending, Turn
-from remit.parts.work.executors.publication import Published
+from remit.parts.work.executors.adapter import SeenFacts, judge
+from remit.parts.work.executors.port import AgentTurn, ProgramEnding
+from remit.parts.work.executors.publication import PublishedRun
 from remit.parts.work.executors.worktree import paths_of
 from remit.parts.work.flow import LACKING, MAX_RETRIES, step_after
 from remit.parts.work.order import WorkOrder
 from remit.parts.work.result import RESULT_CODES, Changes, Test, WorkResult
 
 ORDER = WorkOrder(issue_ref="local#1", run_id="2026-02-14-work-0001", role="work", repo_dir="/x")
-ENDED = Ending(program="make", args=("test",), timeout=9, started=1, finished=2, exit_code=0)
-FACTS = Facts(ENDED, "aaa", "bbb", commits=True)
+ENDED = ProgramEnding(program="make", args=("test",), timeout=9, started=1, finished=2, exit_code=0)
+FACTS = SeenFacts(ENDED, "aaa", "bbb", commits=True)
 CLAIM = WorkResult(
     issue_ref="local#1", run_id=ORDER.run_id, status="ok", summary="Mended.", changes=Changes(pr="https://x/1")
 )
@@ -40,9 +40,9 @@ ENDS: list[tuple[str, dict[str, Any], str, str]] = [
     ),
     ("stopped by us and exits 0", {"ending": replace(ENDED, stopped=True), "claim": CLAIM}, "fail", "outcome_unknown"),
     ("ended with Remit", {"ending": replace(ENDED, stopped=True, exit_code=None)}, "fail", "env_unavailable"),
-    ("no terminal event", {"ending": replace(ENDED, turn=Turn(terminal=False))}, "fail", "outcome_unknown"),
-    ("denied calls", {"ending": replace(ENDED, turn=Turn(denied=2))}, "fail", "permission_denied"),
-    ("its event says error, and it exits 0", {"ending": replace(ENDED, turn=Turn(fault="HTTP 401"))}, "fail", ""),
+    ("no terminal event", {"ending": replace(ENDED, turn=AgentTurn(terminal=False))}, "fail", "outcome_unknown"),
+    ("denied calls", {"ending": replace(ENDED, turn=AgentTurn(denied=2))}, "fail", "permission_denied"),
+    ("its event says error, and it exits 0", {"ending": replace(ENDED, turn=AgentTurn(fault="HTTP 401"))}, "fail", ""),
     ("forbidden path", {"forbidden": ("migrations/1.sql",)}, "fail", "permission_denied"),
     ("says it failed", {"claim": replace(CLAIM, status="fail", result_code="ci_failed")}, "fail", "ci_failed"),
     ("says it is blocked", {"claim": replace(CLAIM, status="blocked", blocked_by=("local#2",))}, "blocked", ""),
@@ -62,7 +62,7 @@ def test_the_commit_that_was_seen_counts_and_not_one_that_was_named() -> None:
     claim = replace(CLAIM, changes=Changes(commit="ffff", pr="https://x/1"))
     assert judge(ORDER, FACTS._replace(claim=claim)).changes == Changes(commit="bbb")
     assert judge(ORDER, FACTS._replace(head="aaa")).changes == Changes()
-    published = FACTS._replace(published=Published(url="https://x/2"), claim=claim)
+    published = FACTS._replace(published=PublishedRun(url="https://x/2"), claim=claim)
     assert judge(ORDER, published).changes == Changes(pr="https://x/2", commit="bbb")
 
 
@@ -90,7 +90,7 @@ CLAIMED: dict[str, tuple[Any, ...]] = {
 @pytest.mark.parametrize("field", WorkResult.__struct_fields__)
 @pytest.mark.parametrize("status", ["ok", "fail", "blocked"])
 @pytest.mark.parametrize("failures", [0, MAX_RETRIES])
-def test_no_field_of_a_claim_raises_anything(facts: Facts, field: str, status: Any, failures: int) -> None:
+def test_no_field_of_a_claim_raises_anything(facts: SeenFacts, field: str, status: Any, failures: int) -> None:
     seen = judge(ORDER, facts)
     for value in CLAIMED[field]:
         claim = replace(CLAIM, changes=Changes(), status=status)

@@ -11,7 +11,7 @@ import pytest
 from remit.codes import Code
 from remit.errors import ProviderError
 from remit.files.directory import ConfinedDirectory
-from remit.files.index.store import Index
+from remit.files.index.store import IndexFile
 from remit.providers.folder.provider import FolderSearchProvider
 from remit_testing.providers import call_context
 
@@ -65,7 +65,7 @@ def everything(folder: Path) -> list[Path]:
 
 def index_of(folder: Path) -> Path:
     """The index file that searches of this folder use."""
-    return Index(folder.parent / "index", folder.resolve()).path
+    return IndexFile(folder.parent / "index", folder.resolve()).path
 
 
 def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:

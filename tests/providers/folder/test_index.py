@@ -173,12 +173,12 @@ async def test_progress_is_told_in_files(folder: Path, tmp_path: Path) -> None:
 async def test_a_full_disk_is_reported_as_one(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import apsw  # noqa: PLC0415 - only here
 
-    from remit.files.index.store import Store  # noqa: PLC0415 - in a process of its own
+    from remit.files.index.store import IndexStore  # noqa: PLC0415 - in a process of its own
 
     def full(*_: Any) -> None:
         raise apsw.FullError("database or disk is full")
 
-    monkeypatch.setattr(Store, "add", full)
+    monkeypatch.setattr(IndexStore, "add", full)
     with pytest.raises(ProviderError) as error:
         await search(tmp_path, "task")
     assert error.value.code is Code.DISK_FULL

@@ -10,7 +10,7 @@ from remit.canonical import sha256
 from remit.codes import Code
 from remit.files.directory import ConfinedDirectory
 from remit.files.index import refresh
-from remit.threads import Stop
+from remit.threads import StopEvent
 from remit_testing.providers import call_context
 from tests.providers.folder.library import TASKS, paths, provider, refused, search, write
 
@@ -135,7 +135,7 @@ async def test_a_file_that_vanishes_after_it_was_indexed_is_skipped_and_counted(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await search(tmp_path, "task")
-    entries = refresh.survey(ConfinedDirectory(folder), Stop())
+    entries = refresh.survey(ConfinedDirectory(folder), StopEvent())
     monkeypatch.setattr(refresh, "survey", lambda *_: entries)
     (folder / "asyncio/tasks.py").unlink()
     found = await search(tmp_path, "cancel task")

@@ -14,7 +14,7 @@ from remit.files.replacement import Roots
 from remit.providers.fs import provider as reading
 from remit.providers.fs.provider import FsProvider
 from remit.providers.fs.shapes import ListArgs, SearchArgs
-from remit.threads import Stop, StoppedError
+from remit.threads import StopEvent, StoppedError
 from remit_testing.providers import call_context
 from tests.patience import PATIENCE_S
 
@@ -174,7 +174,7 @@ async def test_a_search_looks_at_so_many_files_only(root: Path, monkeypatch: pyt
 
 
 def test_a_listing_and_a_search_end_when_nobody_waits_for_them(root: Path) -> None:
-    tools, stop = reading.Reading(Roots([root]), 1_000), Stop()
+    tools, stop = reading.FileReading(Roots([root]), 1_000), StopEvent()
     stop.set()
     with pytest.raises(StoppedError):
         tools.search(SearchArgs("x"), stop)

@@ -8,7 +8,7 @@ import pytest
 
 from remit.codes import Code
 from remit.jsonrpc.protocol import INVALID_REQUEST, UnansweredError
-from remit.providers.mcp.answers import Answers
+from remit.providers.mcp.answers import ServerAnswers
 from remit.providers.mcp.failures import translated
 from remit.tools.peer import ELICIT, SAMPLE, PeerError
 
@@ -27,7 +27,7 @@ class Silent:
 
 @pytest.mark.parametrize("method", [ELICIT, SAMPLE])
 async def test_what_a_server_is_refused_is_a_failure_of_our_own(method: str) -> None:
-    answers = Answers("books", "forward", "refuse")
+    answers = ServerAnswers("books", "forward", "refuse")
     request = {"method": method, "params": {"message": "Which?"}}
     with pytest.raises(UnansweredError) as refused:
         await answers.all({"a": request}, Silent())  # type: ignore[arg-type]

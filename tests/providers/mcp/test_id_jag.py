@@ -12,7 +12,7 @@ import pytest
 from remit.codes import Code
 from remit.errors import ProviderError, SettingsError
 from remit.http.access import Assertion
-from remit.providers.mcp.oauth import Login
+from remit.providers.mcp.oauth import ServerLogin
 from remit.providers.mcp.provider import McpProvider
 from remit.settings.file import Base
 from remit.settings.logins import LoginFile
@@ -81,7 +81,7 @@ async def firm(mcp: World, tmp_path: Path) -> AsyncIterator[Firm]:
         server = McpServer(name="hosted", url=authority.url, level="L0", oauth=oauth, login="user")
         operator = LoginFile(tmp_path, server, "operator")
         operator.keep(tokens={"access_token": TOKEN, "token_type": "Bearer"})
-        provider = mcp.provider(server, login=Login(tmp_path, principal="operator"))
+        provider = mcp.provider(server, login=ServerLogin(tmp_path, principal="operator"))
         await provider.list_tools()
         yield Firm(identity, authority, provider)
         await provider.close()

@@ -12,7 +12,7 @@ import pytest
 
 from remit.codes import Code
 from remit.errors import ProviderError
-from remit.process.child import Child
+from remit.process.child import ChildProcess
 from remit.providers.mcp import supervisor
 from remit_testing.providers import call_context
 from tests.patience import PATIENCE_S
@@ -251,13 +251,13 @@ async def test_a_server_that_ends_with_its_stdin_gets_no_signal_but_the_last(
     mcp: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     signals: list[signal.Signals] = []
-    kill = Child.send_signal
+    kill = ChildProcess.send_signal
 
-    def counted(child: Child, how: signal.Signals) -> None:
+    def counted(child: ChildProcess, how: signal.Signals) -> None:
         signals.append(how)
         kill(child, how)
 
-    monkeypatch.setattr(Child, "send_signal", counted)
+    monkeypatch.setattr(ChildProcess, "send_signal", counted)
     provider = mcp.provider(grace_ms=20_000)  # however slowly this machine lets it end
     await provider.list_tools()
     await provider.close()
@@ -268,13 +268,13 @@ async def test_a_server_that_ends_with_its_stdin_gets_no_signal_but_the_last(
 
 async def test_a_server_that_will_not_end_is_told_and_then_killed(mcp: World, monkeypatch: pytest.MonkeyPatch) -> None:
     signals: list[signal.Signals] = []
-    kill = Child.send_signal
+    kill = ChildProcess.send_signal
 
-    def counted(child: Child, how: signal.Signals) -> None:
+    def counted(child: ChildProcess, how: signal.Signals) -> None:
         signals.append(how)
         kill(child, how)
 
-    monkeypatch.setattr(Child, "send_signal", counted)
+    monkeypatch.setattr(ChildProcess, "send_signal", counted)
     provider = mcp.provider(plan={"stays": True, "orders": [{"ignore": 1}]}, grace_ms=100)
     await provider.list_tools()
     await asyncio.gather(provider.close(), provider.close())

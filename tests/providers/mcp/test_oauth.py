@@ -14,7 +14,7 @@ from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
 from remit.codes import Code
 from remit.errors import ProviderError
 from remit.providers.mcp.login_file import TokenFile
-from remit.providers.mcp.oauth import Login, Nobody, Origins
+from remit.providers.mcp.oauth import LoginOrigins, Nobody, ServerLogin
 from remit.settings.logins import EXPIRY, LoginFile
 from remit.settings.mcp import McpServer
 from remit.tools.remote import Authorized
@@ -65,7 +65,7 @@ async def test_where_nobody_is_there_the_way_to_log_in_is_told() -> None:
 
 async def test_a_server_without_oauth_is_not_asked_for_it(tmp_path: Path) -> None:
     plain = McpServer(name="plain", url="https://mcp.example/mcp")
-    assert await Login(tmp_path).auth(plain) is None
+    assert await ServerLogin(tmp_path).auth(plain) is None
     assert kept_in(tmp_path) == []
 
 
@@ -90,11 +90,11 @@ async def test_a_person_logs_in_once_and_calls_are_authorized_from_then_on(mcp: 
     async with Authority() as authority:
         server = McpServer(name="hosted", url=authority.url, level="L0", oauth={})
         person = Person()
-        first = mcp.provider(server, login=Login(tmp_path, person))
+        first = mcp.provider(server, login=ServerLogin(tmp_path, person))
         assert [meta.name for meta in await first.list_tools()] == ["mcp.hosted.echo"]
         assert len(person.pages) == 1
         await first.close()
-        later = mcp.provider(server, login=Login(tmp_path))
+        later = mcp.provider(server, login=ServerLogin(tmp_path))
         assert len(await later.list_tools()) == 1, "the tokens of the login are used again, and nobody is asked"
 
 
@@ -102,7 +102,7 @@ async def test_a_person_logs_in_once_and_calls_are_authorized_from_then_on(mcp: 
 async def test_without_a_login_the_failure_says_what_to_do(mcp: World, tmp_path: Path) -> None:
     async with Authority() as authority:
         server = McpServer(name="hosted", url=authority.url, oauth={})
-        provider = mcp.provider(server, login=Login(tmp_path))
+        provider = mcp.provider(server, login=ServerLogin(tmp_path))
         with pytest.raises(ProviderError, match="remit mcp login hosted") as raised:
             await provider.list_tools()
         assert raised.value.cause is Code.SpawnFailed
@@ -123,13 +123,13 @@ async def test_another_process_renews_a_login_where_it_was_given(mcp: World, tmp
         authority.elsewhere = {"token": other.origin}
         authority.token = other.token = {**authority.token, "refresh_token": "again"}
         server = McpServer(name="hosted", url=authority.url, level="L0", oauth={"issuer": other.origin})
-        first = mcp.provider(server, login=Login(tmp_path, Person()))
+        first = mcp.provider(server, login=ServerLogin(tmp_path, Person()))
         await first.list_tools()
         await first.close()
         authority.valid.clear()
         authority.valid.add(f"{TOKEN}-1")  # which `other` gives next
         LoginFile(tmp_path, server).keep(**{EXPIRY: 1_000.0})
-        later = mcp.provider(server, login=Login(tmp_path))
+        later = mcp.provider(server, login=ServerLogin(tmp_path))
         assert len(await later.list_tools()) == 1
         assert other.renewals == ["again"]
         assert other.forms[-1]["resource"] == authority.url
@@ -142,7 +142,7 @@ async def test_a_token_that_is_refused_before_its_time_is_renewed(mcp: World, tm
         server = McpServer(name="hosted", url=authority.url, level="L0", oauth={})
         file = expired(tmp_path, server, access_token="withdrawn")
         file.keep(**{EXPIRY: None})
-        assert len(await mcp.provider(server, login=Login(tmp_path)).list_tools()) == 1
+        assert len(await mcp.provider(server, login=ServerLogin(tmp_path)).list_tools()) == 1
         assert authority.renewals == ["again"]
 
 
@@ -152,7 +152,7 @@ async def test_many_renew_a_login_once(mcp: World, tmp_path: Path) -> None:
     async with Authority() as authority:
         server = McpServer(name="hosted", url=authority.url, level="L0", oauth={})
         expired(tmp_path, server)
-        providers = [mcp.provider(server, login=Login(tmp_path)) for _ in range(4)]
+        providers = [mcp.provider(server, login=ServerLogin(tmp_path)) for _ in range(4)]
         listed = await asyncio.gather(*(provider.list_tools() for provider in providers))
         assert [len(tools) for tools in listed] == [1] * 4
         assert authority.renewals == ["again"]
@@ -164,14 +164,14 @@ async def test_an_answer_of_another_issuer_is_no_login(mcp: World, tmp_path: Pat
         authority.issuer_of_answer = "https://evil.example"
         server = McpServer(name="hosted", url=authority.url, level="L0", oauth={})
         with pytest.raises(ProviderError, match="iss"):
-            await mcp.provider(server, login=Login(tmp_path, Person())).list_tools()
+            await mcp.provider(server, login=ServerLogin(tmp_path, Person())).list_tools()
         assert authority.forms == [], "no code was shown to anyone"
 
 
 async def test_a_client_id_that_the_operator_changes_counts(tmp_path: Path) -> None:
     for client_id in ("one", "two"):
         server = McpServer(name="hosted", url=SERVER.url, oauth={"client_id": client_id})
-        authorization = await Login(tmp_path).auth(server)
+        authorization = await ServerLogin(tmp_path).auth(server)
         assert authorization is not None
         await authorization.close()
         held = await TokenFile(LoginFile(tmp_path, server)).get_client_info()
@@ -210,7 +210,7 @@ async def test_a_server_chooses_no_other_origin_to_be_asked(
         server = McpServer(name="hosted", url=authority.url, oauth={"client_secret": "swordfish"})
         person = Person()
         with pytest.raises(ProviderError, match=r"which is not its own origin.*issuer"):
-            await mcp.provider(server, login=Login(tmp_path, person)).list_tools()
+            await mcp.provider(server, login=ServerLogin(tmp_path, person)).list_tools()
         assert inside.asked == []
         assert all(urlsplit(page).netloc == urlsplit(authority.url).netloc for page in person.pages)
 
@@ -222,7 +222,7 @@ async def test_the_operator_names_an_authorization_server_elsewhere(mcp: World, 
         authority.elsewhere = {what: other.origin}
         oauth = {"issuer": f"https://login.example {other.origin}/some/path"}
         server = McpServer(name="hosted", url=authority.url, level="L0", oauth=oauth)
-        provider = mcp.provider(server, login=Login(tmp_path, Person()))
+        provider = mcp.provider(server, login=ServerLogin(tmp_path, Person()))
         assert [meta.name for meta in await provider.list_tools()] == ["mcp.hosted.echo"]
         assert other.asked == [{"registration": "/register", "token": "/token"}.get(what, "/authorize")]
 
@@ -246,7 +246,9 @@ async def test_the_operator_names_an_authorization_server_elsewhere(mcp: World, 
     ],
 )
 def test_what_counts_as_the_same_origin(url: str, lies_there: bool) -> None:
-    origins = Origins(McpServer(name="h", url="https://mcp.example/mcp", oauth={"issuer": "https://login.example/a"}))
+    origins = LoginOrigins(
+        McpServer(name="h", url="https://mcp.example/mcp", oauth={"issuer": "https://login.example/a"})
+    )
     if lies_there:
         origins.check(url, "x")
     else:

@@ -12,7 +12,7 @@ import pytest
 from remit.codes import Code
 from remit.errors import ProviderError
 from remit.providers.mcp import lines
-from remit.providers.mcp.oauth import Login
+from remit.providers.mcp.oauth import ServerLogin
 from remit.providers.mcp.provider import McpProvider
 from remit.settings.logins import EXPIRY, LoginFile
 from remit.settings.mcp import McpServer
@@ -49,7 +49,7 @@ class Team(NamedTuple):
 async def team(mcp: World, tmp_path: Path) -> AsyncIterator[Team]:
     async with Authority() as authority:
         server = McpServer(name="hosted", url=authority.url, level="L0", oauth={}, login="user")
-        provider = mcp.provider(server, login=Login(tmp_path, principal="operator"))
+        provider = mcp.provider(server, login=ServerLogin(tmp_path, principal="operator"))
         found = Team(authority, provider, server, tmp_path)
         found.log_in("operator", TOKEN)
         await provider.list_tools()

@@ -16,7 +16,7 @@ from uuid import UUID
 from remit.journal.journal import Journal
 from remit.journal.sqlite.store import MEMORY, SqliteStore
 from remit.process.child import Launch
-from remit.providers.mcp.oauth import Login
+from remit.providers.mcp.oauth import ServerLogin
 from remit.providers.mcp.provider import McpProvider
 from remit.settings.mcp import McpServer
 from remit.settings.sections.mcp import McpSettings
@@ -156,7 +156,7 @@ class World:
         plan: dict[str, Any] | None = None,
         *,
         trust: bool = True,
-        login: Login | None = None,
+        login: ServerLogin | None = None,
         launch: Launch | None = None,
         **settings: Any,
     ) -> McpProvider:

@@ -25,8 +25,8 @@ from remit.api.part import Api
 from remit.api.table import ROUTES
 from remit.cli.root import run
 from remit.clock import SystemClock
-from remit.http.access import OPERATOR, Places
-from remit.http.router import REQUEST, Request
+from remit.http.access import OPERATOR, RequestPlaces
+from remit.http.router import REQUEST, RouterRequest
 from remit.http.trace_context import TraceContext
 from remit.settings import load
 
@@ -88,7 +88,7 @@ async def _over_http(journal: Path) -> dict[str, bytes]:
     """The answer of each path, without a server."""
     given = {"journal.url": str(journal)}
     async with Remit(settings=load(cwd=journal.parent, env={}, flags=given), work=False) as remit:
-        api = Api(remit.service, ROUTES, Places(1))
+        api = Api(remit.service, ROUTES, RequestPlaces(1))
         return {path: await _get(api, path) async for path in _paths(remit)}
 
 
@@ -112,7 +112,7 @@ async def _paths(remit: Remit) -> AsyncIterator[str]:
 
 async def _get(api: Api, path: str) -> bytes:
     sent: list[MutableMapping[str, Any]] = []
-    request = Request({}, OPERATOR, TraceContext.of(""))
+    request = RouterRequest({}, OPERATOR, TraceContext.of(""))
     scope = {"method": "GET", "raw_path": path.encode(), "query_string": b"", REQUEST: request}
 
     async def receive() -> dict[str, Any]:

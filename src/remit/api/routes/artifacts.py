@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from remit.api.route import BYTES, Answer, ApiRequest, Route
+from remit.api.route import BYTES, ApiRequest, DetailedAnswer, Route
 from remit.codes import Code
 
 _HEADERS: Final = {
@@ -15,11 +15,11 @@ _HEADERS: Final = {
 """No browser shows what a program made as if it were ours."""
 
 
-async def read(asked: ApiRequest) -> Answer:
+async def read(asked: ApiRequest) -> DetailedAnswer:
     """Answer with the bytes of one artifact, by the digest that the list names. They are never shown by a browser."""
     job = await asked.service.jobs.find(asked.path["job"])
     data = await asked.service.artifacts.read(job, asked.path["digest"])
-    return Answer(value=data, headers=dict(_HEADERS), media=BYTES)
+    return DetailedAnswer(value=data, headers=dict(_HEADERS), media=BYTES)
 
 
 ROUTES: Final = (

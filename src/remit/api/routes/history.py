@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import msgspec
 
-from remit.api.route import ApiRequest, Route, Sent
+from remit.api.route import ApiRequest, Route, SentEvent
 from remit.canonical import MAX_INT
 from remit.codes import Code
-from remit.http.problem import Problem
+from remit.http.problem import HttpProblem
 from remit.jobs.replay import ReplayReport
 from remit.journal.event import Event
 
@@ -80,17 +80,17 @@ async def events(asked: ApiRequest) -> EventPage:
     return EventPage(items=items, next=read_events[-1].seq if len(read_events) == query.limit else None)
 
 
-async def follow(asked: ApiRequest) -> AsyncIterator[Sent]:
+async def follow(asked: ApiRequest) -> AsyncIterator[SentEvent]:
     """Send each event as it is recorded, until the job has ended; `Last-Event-ID` goes on after that event."""
     last = asked.headers.get("last-event-id", "0")
     if not (last.isascii() and last.isdigit() and len(last) <= len(str(MAX_INT)) and int(last) <= MAX_INT):
-        raise Problem(Code.REQUEST_INVALID, "Last-Event-ID is the id of an event.")
+        raise HttpProblem(Code.REQUEST_INVALID, "Last-Event-ID is the id of an event.")
     stream = asked.service.streams.name(await _known(asked))
     async for event in asked.service.streams.follow(stream, int(last)):
-        yield Sent(str(event.seq), event.kind, _event(event))
+        yield SentEvent(str(event.seq), event.kind, _event(event))
 
 
-async def said(asked: ApiRequest) -> AsyncIterator[Sent]:
+async def said(asked: ApiRequest) -> AsyncIterator[SentEvent]:
     """Send what models say while they say it, if this server works on the job, until the job has ended.
 
     Nothing of it is recorded yet. The event is the kind of piece: `text`, `reasoning` or `call`.
@@ -106,7 +106,7 @@ async def said(asked: ApiRequest) -> AsyncIterator[Sent]:
                 return
             result = piece.result()
             view = PieceView(step=result.step, offset=result.offset, text=result.delta.text)
-            yield Sent(str(result.offset), result.delta.kind, view)
+            yield SentEvent(str(result.offset), result.delta.kind, view)
             piece = asyncio.ensure_future(anext(pieces))
     finally:
         for task in (piece, ended):

@@ -8,7 +8,7 @@ import msgspec
 
 from remit.api.job_request import Filing
 from remit.api.part import held
-from remit.api.route import Answer, ApiRequest, Route
+from remit.api.route import ApiRequest, DetailedAnswer, Route
 from remit.canonical import MAX_INT
 from remit.codes import Code
 from remit.errors import UsageError
@@ -89,7 +89,7 @@ async def page(asked: ApiRequest) -> JobPage:
     return JobPage(items=listing.rows, next=listing.next)
 
 
-async def table(asked: ApiRequest) -> Answer:
+async def table(asked: ApiRequest) -> DetailedAnswer:
     """List jobs as comma-separated values, newest first, at most `limit`."""
     rows: list[JobRow] = []
     before: str | None = asked.query.before
@@ -97,7 +97,7 @@ async def table(asked: ApiRequest) -> Answer:
         found = await page(asked._replace(query=msgspec.structs.replace(asked.query, before=before, limit=room)))
         rows += found.items
         before = found.next
-    return Answer(value=job_table(rows), media=MEDIA)
+    return DetailedAnswer(value=job_table(rows), media=MEDIA)
 
 
 async def start(asked: ApiRequest) -> JobRow:

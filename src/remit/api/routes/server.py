@@ -7,9 +7,9 @@ from typing import Any, Final
 import msgspec
 
 from remit.api.readiness import require_room
-from remit.api.route import Answer, ApiRequest, Route
+from remit.api.route import ApiRequest, DetailedAnswer, Route
 from remit.codes import Code
-from remit.http.problem import Problem
+from remit.http.problem import HttpProblem
 
 _TEXT: Final = "text/plain; version=0.0.4; charset=utf-8"
 _NOT_READY: Final = 503
@@ -26,29 +26,29 @@ async def live(_asked: ApiRequest) -> Live:
     return Live()
 
 
-async def ready(asked: ApiRequest) -> Answer:
+async def ready(asked: ApiRequest) -> DetailedAnswer:
     """Say whether work can be taken: the journal answers, every required dependency is there, and no stop was asked."""
     if asked.service.health.stopping():
-        raise Problem(Code.SERVER_STOPPING)
+        raise HttpProblem(Code.SERVER_STOPPING)
     require_room(asked.service.health)  # to look at the journal is to wait until all of it is written
     health = await asked.service.health.ready()
     if health.missing_required:
-        return Answer(value=health.refusal(), status=_NOT_READY)
-    return Answer(value=msgspec.to_builtins(health))
+        return DetailedAnswer(value=health.refusal(), status=_NOT_READY)
+    return DetailedAnswer(value=msgspec.to_builtins(health))
 
 
-async def metrics(asked: ApiRequest) -> Answer:
+async def metrics(asked: ApiRequest) -> DetailedAnswer:
     """Show every counter and gauge in the text format of Prometheus."""
     from remit.api.exposition import exposed  # noqa: PLC0415 - an extra
 
-    return Answer(value=exposed(await asked.service.health.metrics()), media=_TEXT)
+    return DetailedAnswer(value=exposed(await asked.service.health.metrics()), media=_TEXT)
 
 
-async def document(asked: ApiRequest) -> Answer:
+async def document(asked: ApiRequest) -> DetailedAnswer:
     """Show the OpenAPI 3.1 document of this server."""
     from remit.api.openapi import openapi  # noqa: PLC0415 - few ask for it
 
-    return Answer(value=openapi(asked.routes))
+    return DetailedAnswer(value=openapi(asked.routes))
 
 
 ROUTES: Final = (

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final
 import msgspec
 
 from remit.api.readiness import require_deps
-from remit.api.route import Answer, ApiRequest, Route
+from remit.api.route import ApiRequest, DetailedAnswer, Route
 from remit.codes import Code
 from remit.errors import UsageError
 from remit.policy.decision import CallerKind
@@ -53,7 +53,7 @@ async def explain(asked: ApiRequest) -> Explanation:
     )
 
 
-async def execute(asked: ApiRequest) -> Answer:
+async def execute(asked: ApiRequest) -> DetailedAnswer:
     """Call a tool through the gateway.
 
     200 with the outcome, whatever it is: `ok`, `failed` or `blocked` with a code. 202 if a person has to approve first:
@@ -74,7 +74,7 @@ async def execute(asked: ApiRequest) -> Answer:
         trace_id=asked.trace.trace_id if asked.trace.given else "",
     )
     later = {} if outcome.again_ms is None else {"retry-after": str(-(-outcome.again_ms // 1_000))}
-    return Answer(value=outcome, status=PENDING if outcome.status == "pending" else 0, headers=later)
+    return DetailedAnswer(value=outcome, status=PENDING if outcome.status == "pending" else 0, headers=later)
 
 
 def _check_name(name: str) -> None:

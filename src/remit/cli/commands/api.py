@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from remit.cli import complete, exit_codes
-from remit.cli.context import State
+from remit.cli.context import CommandState
 from remit.cli.options import json_option, pass_state
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from remit.api.calls import Values
+    from remit.api.calls import RequestValues
     from remit.api.route import Route
     from remit.capability import Capability
     from remit.cli.access import Opened
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 @click.argument("values", nargs=-1, metavar="[KEY=VALUE]...")
 @json_option("the answer, or the operations")
 @pass_state
-def command(state: State, name: str | None, values: tuple[str, ...]) -> int:
+def command(state: CommandState, name: str | None, values: tuple[str, ...]) -> int:
     """List the operations of the HTTP API, or call one and print its answer as JSON.
 
     The values fill the path, the query and the body of the request. A value is read as JSON if it is JSON and the
@@ -34,7 +34,7 @@ def command(state: State, name: str | None, values: tuple[str, ...]) -> int:
     if name is None:
         return _list(state)
     from remit.api.calls import operation_named, values_of
-    from remit.http.problem import Problem
+    from remit.http.problem import HttpProblem
 
     route = operation_named(name, _parts(state))
     pairs = [value.partition("=") for value in values]
@@ -42,7 +42,7 @@ def command(state: State, name: str | None, values: tuple[str, ...]) -> int:
         raise click.UsageError(f"{wrong!r} is not KEY=VALUE.")
     try:
         answer = _call(state, route, values_of(route, [(key, text) for key, _, text in pairs]))
-    except Problem as problem:
+    except HttpProblem as problem:
         from remit.client.connection import error_of
 
         raise error_of(problem.status, problem.body) from problem
@@ -51,7 +51,7 @@ def command(state: State, name: str | None, values: tuple[str, ...]) -> int:
     return exit_codes.OK
 
 
-def _parts(state: State) -> Sequence[Capability]:
+def _parts(state: CommandState) -> Sequence[Capability]:
     """Return the parts whose operations there are: of a server, those that ship."""
     from remit.wiring.capabilities import FIRST_PARTY
     from remit.wiring.parts import parts_of
@@ -60,7 +60,7 @@ def _parts(state: State) -> Sequence[Capability]:
     return parts_of(state.trusted()) if foreign else FIRST_PARTY
 
 
-def _call(state: State, route: Route, values: Values) -> Any:
+def _call(state: CommandState, route: Route, values: RequestValues) -> Any:
     """Return the answer of the server if one was named, else of the service over the journal here."""
     from remit.api.calls import call
     from remit.app import Remit
@@ -77,7 +77,7 @@ def _call(state: State, route: Route, values: Values) -> Any:
     return state.ask(work, writes=changes, creates=changes)
 
 
-def _list(state: State) -> int:
+def _list(state: CommandState) -> int:
     from remit.api.calls import operations_of, parameters_of
 
     routes = sorted(operations_of(_parts(state)).values(), key=lambda route: route.name)
@@ -95,8 +95,8 @@ def _list(state: State) -> int:
     return state.show(rows, _print)
 
 
-def _print(state: State, rows: list[dict[str, Any]]) -> None:
-    from remit.cli.tables import Column, table
+def _print(state: CommandState, rows: list[dict[str, Any]]) -> None:
+    from remit.cli.tables import TableColumn, table
 
-    columns = ("NAME", Column("TAKES", whole=False), Column("WHAT IT DOES", whole=False))
+    columns = ("NAME", TableColumn("TAKES", whole=False), TableColumn("WHAT IT DOES", whole=False))
     table(state.output.out, columns, [(row["name"], " ".join(row["parameters"]), row["summary"]) for row in rows])

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from remit.cli import complete, exit_codes
-from remit.cli.context import State
+from remit.cli.context import CommandState
 from remit.cli.options import json_option, pass_state
 from remit.errors import UsageError
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 @click.pass_context
 def command(
     context: click.Context,
-    state: State,
+    state: CommandState,
     job: str,
     names: tuple[str, ...],
     step: str,
@@ -99,8 +99,8 @@ async def _cat(service: Service, job: str, rows: Sequence[ArtifactRow]) -> None:
     sys.stdout.buffer.flush()
 
 
-def _print(state: State, rows: Sequence[ArtifactRow]) -> None:
-    from remit.cli.tables import Column, table
+def _print(state: CommandState, rows: Sequence[ArtifactRow]) -> None:
+    from remit.cli.tables import TableColumn, table
 
-    columns = ("STEP", "BYTES", Column("TYPE", style="dim"), Column("NAME", whole=False))
+    columns = ("STEP", "BYTES", TableColumn("TYPE", style="dim"), TableColumn("NAME", whole=False))
     table(state.output.out, columns, [(row.step, str(row.bytes), row.media_type, row.path) for row in rows])

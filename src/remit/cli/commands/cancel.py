@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from remit.cli import complete, exit_codes
-from remit.cli.context import State
+from remit.cli.context import CommandState
 from remit.cli.options import pass_state
 from remit.cli.output import reserved_stdout
 
@@ -26,7 +26,7 @@ _PATIENCE_S: Final = 10.0
 @click.argument("job", shell_complete=complete.jobs)
 @click.option("--reason", default="", help="The reason; it is recorded.")
 @pass_state
-def command(state: State, job: str, reason: str) -> int:
+def command(state: CommandState, job: str, reason: str) -> int:
     """Stop a job for good.
 
     The process that runs the job stops what is under way; if no process runs it, the job ends at once. To stop a job

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from remit.cli import exit_codes
-from remit.cli.context import State
+from remit.cli.context import CommandState
 from remit.cli.options import pass_state
 
 
@@ -13,7 +13,7 @@ from remit.cli.options import pass_state
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @pass_state
 @click.pass_context
-def command(context: click.Context, state: State, shell: str) -> int:
+def command(context: click.Context, state: CommandState, shell: str) -> int:
     """Print a shell completion script.
 
     \b

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from remit.cli import exit_codes
-from remit.cli.context import State
+from remit.cli.context import CommandState
 from remit.cli.options import json_option, pass_state
 
 
@@ -21,7 +21,7 @@ from remit.cli.options import json_option, pass_state
 )
 @json_option("key, value and source of each setting")
 @pass_state
-def command(state: State, schema: str | None) -> int:
+def command(state: CommandState, schema: str | None) -> int:
     """Show every setting and where it came from.
 
     Later sources win: defaults, remit.toml, the environment, the command line.
@@ -39,18 +39,18 @@ def command(state: State, schema: str | None) -> int:
     return state.show([{"key": row.key, "value": row.value, "source": row.source} for row in rows], _print)
 
 
-def _print_schema(state: State, name: str) -> int:
+def _print_schema(state: CommandState, name: str) -> int:
     from remit.wiring.schemas import schema_text
 
     state.output.out.line(schema_text(name).rstrip())
     return exit_codes.OK
 
 
-def _print(state: State, rows: list[dict[str, Any]]) -> None:
+def _print(state: CommandState, rows: list[dict[str, Any]]) -> None:
     import json
 
-    from remit.cli.tables import Column, table
+    from remit.cli.tables import TableColumn, table
 
-    columns = ("SETTING", Column("VALUE", whole=False), Column("FROM", whole=False, style="dim"))
+    columns = ("SETTING", TableColumn("VALUE", whole=False), TableColumn("FROM", whole=False, style="dim"))
     shown = [(row["key"], json.dumps(row["value"], ensure_ascii=False), row["source"]) for row in rows]
     table(state.output.out, columns, shown)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import click
 
 from remit.cli import complete, exit_codes
-from remit.cli.context import Requirement, State
+from remit.cli.context import CommandState, Requirement
 from remit.cli.options import json_option, pass_state
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ class _Answer(NamedTuple):
 @click.pass_context
 def command(
     context: click.Context,
-    state: State,
+    state: CommandState,
     /,
     confirmation: str | None,
     approve: bool,
@@ -125,9 +125,9 @@ def command(
     return run_async(lambda _stop: _one(state, confirmation, answer))
 
 
-def _many(context: click.Context, state: State, answer: _Answer, many: dict[str, Any]) -> int:
+def _many(context: click.Context, state: CommandState, answer: _Answer, many: dict[str, Any]) -> int:
     """List questions, or answer all that the options name."""
-    from remit.cli.answers import Choice, answer_many, list_questions
+    from remit.cli.answers import AnswerChoice, answer_many, list_questions
     from remit.cli.runner import run_async
     from remit.cli.values import pairs, words
     from remit.service.confirmations import QuestionFilter
@@ -140,7 +140,7 @@ def _many(context: click.Context, state: State, answer: _Answer, many: dict[str,
         return run_async(lambda _stop: list_questions(state, wanted))
     if answer.edit is not None or answer.remember or answer.digest or not any(many.values()):
         raise click.UsageError("Which question? `remit confirm` lists the open ones.", context)
-    choice = Choice(
+    choice = AnswerChoice(
         filter=wanted,
         digests=words(many["digests"], "--digests") if many["digests"] else (),
         yes=many["yes"],
@@ -151,7 +151,7 @@ def _many(context: click.Context, state: State, answer: _Answer, many: dict[str,
     return run_async(lambda _stop: answer_many(state, choice, "approve" if answer.approve else "deny"))
 
 
-async def _one(state: State, reference: str, answer: _Answer) -> int:
+async def _one(state: CommandState, reference: str, answer: _Answer) -> int:
     # A question can be answered by someone whose modules are broken or who has none; only a new set of arguments
     # cannot be checked without the tool. Its defaults are shown where the tool is known without running anything.
     asks = state.output.interactive and not state.as_json and not answer.given
@@ -181,16 +181,16 @@ async def _found(remit: Opened, reference: str) -> ConfirmationView:
     return pending[-1]
 
 
-async def _show(state: State, remit: Opened, question: ConfirmationView, answer: _Answer) -> int:
+async def _show(state: CommandState, remit: Opened, question: ConfirmationView, answer: _Answer) -> int:
     if state.as_json:
         state.output.json(question)
         return exit_codes.OK
-    from remit.cli.prompt import Prompt, preview
+    from remit.cli.prompt import TerminalPrompt, preview
     from remit.cli.question import show_question
     from remit.clock import SystemClock
 
     if question.state == "pending" and state.output.interactive:
-        if await Prompt(remit, state.output, answer.by).ask(question):
+        if await TerminalPrompt(remit, state.output, answer.by).ask(question):
             _go_on(state, question)
         return exit_codes.OK
     now = SystemClock().now()
@@ -208,7 +208,7 @@ async def _show(state: State, remit: Opened, question: ConfirmationView, answer:
     return exit_codes.OK
 
 
-async def _decide(state: State, remit: Opened, question: ConfirmationView, answer: _Answer) -> int:
+async def _decide(state: CommandState, remit: Opened, question: ConfirmationView, answer: _Answer) -> int:
     if answer.remember is not None and not question.rememberable:  # before anything is decided
         from remit.service.approvals import not_rememberable
 
@@ -241,7 +241,7 @@ async def _decide(state: State, remit: Opened, question: ConfirmationView, answe
     return exit_codes.OK
 
 
-async def _revoke(state: State, remit: Opened, question: ConfirmationView, answer: _Answer) -> int:
+async def _revoke(state: CommandState, remit: Opened, question: ConfirmationView, answer: _Answer) -> int:
     revoked = await remit.service.confirmations.revoke(question.confirmation, by=answer.by, reason=answer.reason)
     state.show(revoked, lambda state, _: state.note("the approval is taken back; its call asks again"))
     _go_on(state, question)
@@ -266,7 +266,7 @@ async def _remember(remit: Opened, question: ConfirmationView, answer: _Answer, 
     return "pending" if decided.state == "pending" else "approved", ""
 
 
-async def _edit(state: State, remit: Opened, question: ConfirmationView, answer: _Answer) -> int:
+async def _edit(state: CommandState, remit: Opened, question: ConfirmationView, answer: _Answer) -> int:
     from remit.cli.prompt import preview
     from remit.cli.question import show_question
     from remit.cli.values import json_object
@@ -281,7 +281,7 @@ async def _edit(state: State, remit: Opened, question: ConfirmationView, answer:
     return exit_codes.OK
 
 
-def _go_on(state: State, question: ConfirmationView) -> None:
+def _go_on(state: CommandState, question: ConfirmationView) -> None:
     kind, _, job = question.caller.partition("/")
     if kind == "job":
         state.note(f"if no worker runs, continue with: {state.command('resume', job)}")

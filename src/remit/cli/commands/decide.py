@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from remit.cli import complete, exit_codes
-from remit.cli.context import State
+from remit.cli.context import CommandState
 from remit.cli.options import pass_state
 from remit.cli.values import json_value
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 @click.pass_context
 def command(
     context: click.Context,
-    state: State,
+    state: CommandState,
     job: str,
     step: str,
     done: str | None,

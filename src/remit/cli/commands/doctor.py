@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from remit.cli import exit_codes
-from remit.cli.context import State
+from remit.cli.context import CommandState
 from remit.cli.options import json_option, live_option, pass_state
 from remit.cli.output import one_line
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @live_option
 @json_option("the checks")
 @pass_state
-def command(state: State, live: bool) -> int:
+def command(state: CommandState, live: bool) -> int:
     """Check that Remit has everything it needs.
 
     Checks Python, SQLite, settings, rules, the journal and its disk, folders and the terminal; with --live also your
@@ -36,7 +36,7 @@ def command(state: State, live: bool) -> int:
     return exit_codes.ERROR if any(check.verdict == "fail" for check in found) else exit_codes.OK
 
 
-def _print(state: State, found: list[Check]) -> None:
+def _print(state: CommandState, found: list[Check]) -> None:
 
     out = state.output.out
     for name, verdict, detail, remedy, code in found:

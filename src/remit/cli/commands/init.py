@@ -13,7 +13,7 @@ import click
 import msgspec
 
 from remit.cli import exit_codes
-from remit.cli.context import State
+from remit.cli.context import CommandState
 from remit.cli.options import json_option, pass_state
 from remit.errors import UsageError
 
@@ -27,7 +27,7 @@ from remit.errors import UsageError
 )
 @json_option("the files and what to do next")
 @pass_state
-def command(state: State, folder: Path, tool: bool | None, server: str | None, approvals: bool | None) -> int:
+def command(state: CommandState, folder: Path, tool: bool | None, server: str | None, approvals: bool | None) -> int:
     """Start a project: settings, a working example and a test.
 
     At a terminal, asks about what the options leave open. Otherwise the project gets a tool and rules, and no server.
@@ -48,7 +48,7 @@ def command(state: State, folder: Path, tool: bool | None, server: str | None, a
     _trust(folder / SETTINGS)
     following = _next(folder, wishes)
 
-    def told(state: State, _: object) -> None:
+    def told(state: CommandState, _: object) -> None:
         for name in written:
             state.output.out.line(str(folder / name))
         for line in ("Next:", *(f"  {line}" for line in following)):
@@ -57,7 +57,7 @@ def command(state: State, folder: Path, tool: bool | None, server: str | None, a
     return state.show({"folder": str(folder.resolve()), "files": written, "next": following}, told)
 
 
-def _wishes(state: State, tool: bool | None, server: str | None, approvals: bool | None) -> Wishes:
+def _wishes(state: CommandState, tool: bool | None, server: str | None, approvals: bool | None) -> ProjectWishes:
 
     asks = state.output.interactive and not state.as_json
     if tool is None:
@@ -66,7 +66,7 @@ def _wishes(state: State, tool: bool | None, server: str | None, approvals: bool
         server = _line(state, "MCP server to guard (its command; Enter for none): ") if asks else ""
     if approvals is None:
         approvals = _yes(state, "Write rules that let some calls run without approval?") if asks else True
-    return Wishes(tool=tool, approvals=approvals, server=_words(server))
+    return ProjectWishes(tool=tool, approvals=approvals, server=_words(server))
 
 
 def _words(text: str) -> tuple[str, ...]:
@@ -76,14 +76,14 @@ def _words(text: str) -> tuple[str, ...]:
         raise UsageError(f"--mcp: {error}", remedy="Write the command as you would in a shell.") from error
 
 
-def _yes(state: State, question: str) -> bool:
+def _yes(state: CommandState, question: str) -> bool:
     while True:
         answer = _line(state, f"{question} [Y/n] ").lower()
         if answer in {"", "y", "yes", "n", "no"}:
             return answer not in {"n", "no"}
 
 
-def _line(state: State, question: str) -> str:
+def _line(state: CommandState, question: str) -> str:
     err = state.output.err
     err.stream.write(err.style(question, "bold"))
     err.flush()
@@ -123,7 +123,7 @@ def _trust(file: Path) -> None:
     trust(msgspec.structs.replace(trust_state, journal=None), register(), edits=True, now=SystemClock().now())
 
 
-def _next(folder: Path, wishes: Wishes) -> list[str]:
+def _next(folder: Path, wishes: ProjectWishes) -> list[str]:
     """Return what to try."""
     lines = [] if folder == Path() else [f"cd {shlex.quote(str(folder))}"]
     if wishes.tool:
@@ -147,7 +147,7 @@ IGNORE: Final = ".remit/.gitignore"
 SCHEMA: Final = ".remit/remit.schema.json"
 
 
-class Wishes(msgspec.Struct, frozen=True, kw_only=True):
+class ProjectWishes(msgspec.Struct, frozen=True, kw_only=True):
     """What the project is for."""
 
     tool: bool
@@ -158,7 +158,7 @@ class Wishes(msgspec.Struct, frozen=True, kw_only=True):
     """The command of an MCP server to guard; empty: none."""
 
 
-def files_of(wishes: Wishes) -> dict[str, str]:
+def files_of(wishes: ProjectWishes) -> dict[str, str]:
     """The files of a project, by path: the settings come last, so that they never name what is not there."""
     from remit.wiring.schemas import REMIT_TOML, schema_text
 
@@ -168,7 +168,7 @@ def files_of(wishes: Wishes) -> dict[str, str]:
     return {**texts, SETTINGS: _settings(wishes)}
 
 
-def _settings(wishes: Wishes) -> str:
+def _settings(wishes: ProjectWishes) -> str:
     head = "# Settings of Remit. `remit config` shows every setting and where it came from.\n"
     parts = [f"#:schema ./{SCHEMA}\n{head}"]
     if wishes.tool:

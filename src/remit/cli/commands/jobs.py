@@ -11,12 +11,12 @@ import click
 import msgspec
 
 from remit.cli import complete, exit_codes
-from remit.cli.context import State
+from remit.cli.context import CommandState
 from remit.cli.news import news_of
 from remit.cli.options import json_option, pass_state
 from remit.cli.output import one_line
-from remit.cli.pager import Page
-from remit.cli.tables import Column, clock_time, moment, short_ids, table
+from remit.cli.pager import PagedLines
+from remit.cli.tables import TableColumn, clock_time, moment, short_ids, table
 from remit.clock import SystemClock, age
 from remit.errors import UsageError
 from remit.journal.labels import Bound, conditions
@@ -24,7 +24,7 @@ from remit.record.states import STATES, about, is_in, recorded, shown_state
 
 if TYPE_CHECKING:
     from remit.cli.access import Opened
-    from remit.cli.output import Channel
+    from remit.cli.output import OutputChannel
     from remit.errors import JournalError
     from remit.record.views import JobRow
 
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 @json_option("the jobs; with --watch, each change on a line")
 @pass_state
 def command(
-    state: State,
+    state: CommandState,
     states: tuple[str, ...],
     recipe: str | None,
     since: str | None,
@@ -73,7 +73,7 @@ def command(
     filed, bounds = conditions(labels)
     filed |= {"remit.name": recipe} if recipe else {}
     begin = since_us(since)
-    wanted = Wanted(
+    wanted = JobSelection(
         states=states, labels=filed, bounds=bounds, text=text, principal=principal, since=begin, limit=limit
     )
     if csv and (watch or state.as_json):
@@ -99,14 +99,14 @@ def command(
     return exit_codes.OK
 
 
-async def _look(state: State, wanted: Wanted) -> tuple[list[JobRow], str, JournalError | None]:
+async def _look(state: CommandState, wanted: JobSelection) -> tuple[list[JobRow], str, JournalError | None]:
     """The jobs, where they are, and why no process runs them there, if none does."""
     async with state.open(code="unused") as remit:
         retired = None if state.server else await remit.service.workers.refusal()
         return await listed(remit, wanted), remit.url, retired
 
 
-async def _watch(state: State, wanted: Wanted) -> int:
+async def _watch(state: CommandState, wanted: JobSelection) -> int:
     async with state.open(code="unused") as remit:
         await watch(state, remit, wanted)
     return exit_codes.OK
@@ -122,7 +122,7 @@ _REFRESH_S: Final = 2.0
 _SPACING_S: Final = 0.2
 
 
-class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+class JobSelection(msgspec.Struct, frozen=True, kw_only=True):
     """Which jobs."""
 
     states: tuple[str, ...] = ()
@@ -139,7 +139,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     limit: int = 20
 
 
-async def listed(remit: Opened, wanted: Wanted) -> list[JobRow]:
+async def listed(remit: Opened, wanted: JobSelection) -> list[JobRow]:
     """The newest jobs that are wanted, newest first."""
     jobs: list[JobRow] = []
     before: str | None = None
@@ -162,7 +162,7 @@ async def listed(remit: Opened, wanted: Wanted) -> list[JobRow]:
     return jobs[: wanted.limit]
 
 
-async def _searched(remit: Opened, wanted: Wanted) -> list[JobRow]:
+async def _searched(remit: Opened, wanted: JobSelection) -> list[JobRow]:
     from remit.record.search import JobSearch
 
     jobs: list[JobRow] = []
@@ -185,16 +185,16 @@ async def _searched(remit: Opened, wanted: Wanted) -> list[JobRow]:
     return jobs[: wanted.limit]
 
 
-def show_jobs(channel: Channel, rows: Sequence[JobRow]) -> None:
+def show_jobs(channel: OutputChannel, rows: Sequence[JobRow]) -> None:
     """Write them as a table."""
     wide = channel.width is None or channel.width >= _WIDE
     now = SystemClock().now()
     columns = (
         "JOB",
-        Column("STATE", states=True),
-        Column("CREATED" if wide else "AGE", style="dim"),
-        Column("NAME", whole=False),
-        Column("ABOUT", whole=False),
+        TableColumn("STATE", states=True),
+        TableColumn("CREATED" if wide else "AGE", style="dim"),
+        TableColumn("NAME", whole=False),
+        TableColumn("ABOUT", whole=False),
     )
     ids = short_ids(channel, [row.job for row in rows])
     times = [moment(row.created_at) if wide else age(now - row.created_at) for row in rows]
@@ -204,7 +204,7 @@ def show_jobs(channel: Channel, rows: Sequence[JobRow]) -> None:
     table(channel, columns, lines)
 
 
-async def watch(state: State, remit: Opened, wanted: Wanted) -> None:
+async def watch(state: CommandState, remit: Opened, wanted: JobSelection) -> None:
     """Show them until the person stops it: drawn in place at a terminal, else a line for each change."""
     out = state.output.out
     drawn: _Drawn | _Told = _Drawn(out) if out.is_terminal and not state.as_json else _Told(state)
@@ -229,12 +229,12 @@ async def watch(state: State, remit: Opened, wanted: Wanted) -> None:
 class _Drawn:
     """A table that is drawn over the one before."""
 
-    def __init__(self, channel: Channel) -> None:
+    def __init__(self, channel: OutputChannel) -> None:
         self._channel = channel
         self._lines = 0
 
     def show(self, rows: Sequence[JobRow]) -> None:
-        page = Page(self._channel)
+        page = PagedLines(self._channel)
         room = max(1, shutil.get_terminal_size().lines - _AROUND)
         show_jobs(page, rows[:room])
         if not rows:
@@ -247,7 +247,7 @@ class _Drawn:
 class _Told:
     """A line for each job that is new or has changed."""
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: CommandState) -> None:
         self._state = state
         self._known: dict[str, tuple[str, str]] = {}
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from remit.cli import exit_codes
-from remit.cli.context import State, not_there
-from remit.cli.group import Entry, LazyGroup, entries_below, show_help
+from remit.cli.context import CommandState, not_there
+from remit.cli.group import LazyCommand, LazyGroup, entries_below, show_help
 from remit.cli.options import json_option, pass_state
 from remit.cli.output import clean, counted
 from remit.errors import SettingsError, UsageError
@@ -19,18 +19,18 @@ from remit.wiring.capabilities import FIRST_PARTY
 
 if TYPE_CHECKING:
     from remit.journal.copy import Copied, Progress, Resealed
-    from remit.journal.retirement import Standing
+    from remit.journal.retirement import CopyState
     from remit.journal.sharded.move import MovedShard
     from remit.journal.sharded.store import ShardRow
     from remit.settings import Settings
 
 
-COMMANDS: Final[dict[str, Entry]] = {
-    "activate": Entry("Commands", "Let a backup, or a journal that moved, run jobs from now on."),
-    "copy": Entry("Commands", "Move a journal to another place, and prove that nothing was lost."),
-    "move": Entry("Commands", "Move a shard to another server."),
-    "shards": Entry("Commands", "List the shards of the journal: place, state and size."),
-    "seal": Entry("Commands", "Seal the journal under a key that is kept elsewhere."),
+COMMANDS: Final[dict[str, LazyCommand]] = {
+    "activate": LazyCommand("Commands", "Let a backup, or a journal that moved, run jobs from now on."),
+    "copy": LazyCommand("Commands", "Move a journal to another place, and prove that nothing was lost."),
+    "move": LazyCommand("Commands", "Move a shard to another server."),
+    "shards": LazyCommand("Commands", "List the shards of the journal: place, state and size."),
+    "seal": LazyCommand("Commands", "Seal the journal under a key that is kept elsewhere."),
     **entries_below("journal", FIRST_PARTY),
 }
 
@@ -42,7 +42,7 @@ def command(context: click.Context) -> None:
     show_help(context)
 
 
-def _only_here(state: State) -> None:
+def _only_here(state: CommandState) -> None:
     """Raise UsageError (LOCAL_ONLY) beside a server: a journal here is not the one that was meant."""
     if state.server:
         raise not_there()
@@ -54,7 +54,7 @@ def _only_here(state: State) -> None:
 @click.option("--backup", is_flag=True, help="Leave FROM as it is; TO runs no jobs until it is activated.")
 @json_option("how much was copied")
 @pass_state
-def copy_command(state: State, source: str, target: str, *, backup: bool) -> int:
+def copy_command(state: CommandState, source: str, target: str, *, backup: bool) -> int:
     """Move a journal to another place, and prove that nothing was lost.
 
     FROM and TO are paths or URLs, as for --journal. Every event keeps its hash, and each stream of TO is checked
@@ -84,7 +84,7 @@ def copy_command(state: State, source: str, target: str, *, backup: bool) -> int
     return exit_codes.OK
 
 
-async def _copy(state: State, begin: Settings, end: Settings, *, backup: bool) -> tuple[Copied, str]:
+async def _copy(state: CommandState, begin: Settings, end: Settings, *, backup: bool) -> tuple[Copied, str]:
     from remit.clock import SystemClock
     from remit.journal.copy import back_up, move, refuse_busy
     from remit.journal.event import HeadQuery
@@ -110,7 +110,7 @@ async def _copy(state: State, begin: Settings, end: Settings, *, backup: bool) -
 
 
 @contextlib.contextmanager
-def _progress(state: State) -> Iterator[Progress]:
+def _progress(state: CommandState) -> Iterator[Progress]:
     """A bar for each of the two passes, on a terminal."""
     if state.as_json or state.quiet or not state.output.err.is_terminal:
         yield lambda _what, _done, _all: None
@@ -127,7 +127,7 @@ def _progress(state: State) -> Iterator[Progress]:
 @click.option("--unfinished", is_flag=True, help="Also a copy that was broken off: what is missing in it is lost.")
 @json_option("what the journal was before")
 @pass_state
-def activate_command(state: State, *, unfinished: bool) -> int:
+def activate_command(state: CommandState, *, unfinished: bool) -> int:
     """Let a backup, or a journal that moved, run jobs from now on.
 
     The other journal must never run jobs again: both would do the same work, and a side effect could happen twice.
@@ -143,7 +143,7 @@ def activate_command(state: State, *, unfinished: bool) -> int:
     return exit_codes.OK
 
 
-async def _activate(state: State, *, unfinished: bool) -> tuple[Standing, str]:
+async def _activate(state: CommandState, *, unfinished: bool) -> tuple[CopyState, str]:
     from remit.clock import SystemClock
     from remit.journal.copy import activate
     from remit.settings.principal import principal
@@ -165,7 +165,7 @@ async def _activate(state: State, *, unfinished: bool) -> tuple[Standing, str]:
 @click.argument("target", metavar="URL")
 @json_option("the shard with its old and new place")
 @pass_state
-def move_command(state: State, shard: int, target: str) -> int:
+def move_command(state: CommandState, shard: int, target: str) -> int:
     """Move a shard to another server.
 
     SHARD is its number in `remit journal shards`, and URL an empty schema. The shard is frozen: its leases end, and
@@ -182,7 +182,7 @@ def move_command(state: State, shard: int, target: str) -> int:
     return exit_codes.OK
 
 
-async def _move(state: State, number: int, target: str) -> MovedShard:
+async def _move(state: CommandState, number: int, target: str) -> MovedShard:
     from remit.clock import SystemClock
     from remit.journal.sharded.move import move_shard
     from remit.settings.sections.process import SERVERS, shards_in
@@ -207,7 +207,7 @@ async def _move(state: State, number: int, target: str) -> MovedShard:
 @command.command("shards")
 @json_option("each shard with its place, state and size")
 @pass_state
-def shards_command(state: State) -> int:
+def shards_command(state: CommandState) -> int:
     """List the shards of the journal: place, state and size.
 
     The status is 1 if a shard is down: its jobs wait until it is back, and lists leave them out.
@@ -220,7 +220,7 @@ def shards_command(state: State) -> int:
     return exit_codes.ERROR if any(shard.state == "down" for shard in shards) else exit_codes.OK
 
 
-def _print_shards(state: State, shards: list[ShardRow]) -> None:
+def _print_shards(state: CommandState, shards: list[ShardRow]) -> None:
     from remit.cli.tables import table
 
     rows = [
@@ -232,7 +232,7 @@ def _print_shards(state: State, shards: list[ShardRow]) -> None:
             state.note(clean(shard.why))
 
 
-async def _shards(state: State) -> list[ShardRow]:
+async def _shards(state: CommandState) -> list[ShardRow]:
     from remit.clock import SystemClock
     from remit.journal.sharded.store import ShardedStore
     from remit.settings.sections.process import shards_in
@@ -258,7 +258,7 @@ _SHOWN: Final = 20
 )
 @json_option("what was sealed and what could not be")
 @pass_state
-def seal_command(state: State, *, new_key: bool, vouched: bool) -> int:
+def seal_command(state: CommandState, *, new_key: bool, vouched: bool) -> int:
     """Seal the journal under a key that is kept elsewhere.
 
     `remit verify` then detects what someone without the key wrote. Creates the key if it does not exist, checks every
@@ -279,7 +279,7 @@ def seal_command(state: State, *, new_key: bool, vouched: bool) -> int:
     return exit_codes.DAMAGED if done.problems else exit_codes.OK
 
 
-async def _seal(state: State, *, new_key: bool, vouched: bool) -> tuple[Resealed, Path]:
+async def _seal(state: CommandState, *, new_key: bool, vouched: bool) -> tuple[Resealed, Path]:
     import os
 
     from remit.clock import SystemClock
@@ -320,7 +320,7 @@ async def _seal(state: State, *, new_key: bool, vouched: bool) -> tuple[Resealed
     return done, place
 
 
-def _print_seal(state: State, done: Resealed, place: Path, vouched: bool) -> None:
+def _print_seal(state: CommandState, done: Resealed, place: Path, vouched: bool) -> None:
     out = state.output.out
     for problem in done.problems:
         out.line(f"{out.style('damaged', 'fail')} {clean(problem)}")

@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from remit.cli.context import State
+from remit.cli.context import CommandState
 from remit.cli.options import json_option, pass_state
 
 if TYPE_CHECKING:
     from remit.capability import Capability
-    from remit.wiring.parts import Found
+    from remit.wiring.parts import KnownPart
 
 
 @click.command("parts")
 @click.option("--live", is_flag=True, help="Also import the parts of others that app.capabilities names.")
 @json_option("the parts")
 @pass_state
-def command(state: State, live: bool) -> int:
+def command(state: CommandState, live: bool) -> int:
     """List the parts of Remit: where each is from, and what it brings.
 
     A part is `ready`, or lacks modules that an extra installs. Parts that others made are `used` if app.capabilities
@@ -32,15 +32,15 @@ def command(state: State, live: bool) -> int:
     return state.show(rows, _print)
 
 
-def _print(state: State, rows: list[dict[str, Any]]) -> None:
-    from remit.cli.tables import Column, table
+def _print(state: CommandState, rows: list[dict[str, Any]]) -> None:
+    from remit.cli.tables import TableColumn, table
 
-    columns = ("PART", Column("FROM", style="dim"), "STATE", Column("BRINGS", whole=False))
+    columns = ("PART", TableColumn("FROM", style="dim"), "STATE", TableColumn("BRINGS", whole=False))
     shown = [(row["part"], row["source"], row["state"], ", ".join(row["brings"]) or row["about"]) for row in rows]
     table(state.output.out, columns, shown)
 
 
-def _row(found: Found, named: tuple[str, ...]) -> dict[str, Any]:
+def _row(found: KnownPart, named: tuple[str, ...]) -> dict[str, Any]:
     part = found.part
     state = "used" if found.name in named else "unused"
     if not found.source:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from remit.cli import complete, exit_codes
-from remit.cli.context import State
+from remit.cli.context import CommandState
 from remit.cli.options import json_option, pass_state
 
 
@@ -13,7 +13,7 @@ from remit.cli.options import json_option, pass_state
 @click.argument("name", required=False, shell_complete=complete.recipes)
 @json_option("the recipes, or one recipe")
 @pass_state
-def command(state: State, name: str | None) -> int:
+def command(state: CommandState, name: str | None) -> int:
     """List the recipes and their parameters, or show one.
 
     Lists the recipes that ship with Remit and those in the modules of `app.modules`. Parameters in brackets are

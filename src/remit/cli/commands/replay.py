@@ -8,7 +8,7 @@ import click
 
 from remit.capability import ReplayTerms
 from remit.cli import complete, exit_codes
-from remit.cli.context import State
+from remit.cli.context import CommandState
 from remit.cli.options import json_option, pass_state
 from remit.cli.output import clean, counted, one_line, reserved_stdout
 from remit.codes import Code
@@ -16,7 +16,7 @@ from remit.errors import RemitError, UsageError
 
 if TYPE_CHECKING:
     from remit.cli.access import Opened
-    from remit.jobs.replay import ReplayReport, Stop
+    from remit.jobs.replay import ReplayReport, ReplayStop
     from remit.service.many import Replayed
 
 STATES: Final = ("pending", "running", "waiting", "completed", "failed", "cancelled")
@@ -82,7 +82,7 @@ _DRIFTS: Final = {
 @click.pass_context
 def command(
     context: click.Context,
-    state: State,
+    state: CommandState,
     job: str | None,
     everything: bool,
     since: str | None,
@@ -142,7 +142,9 @@ def command(
     return exit_codes.DIVERGED if _differs(report) else exit_codes.OK
 
 
-def _on_record(context: click.Context, state: State, job: str, program: tuple[str, ...], terms: ReplayTerms) -> int:
+def _on_record(
+    context: click.Context, state: CommandState, job: str, program: tuple[str, ...], terms: ReplayTerms
+) -> int:
     """Run a program on the record of one. Raises UsageError if no part does that."""
     from remit.wiring.parts import parts_of, replayer_of
 
@@ -154,7 +156,7 @@ def _on_record(context: click.Context, state: State, job: str, program: tuple[st
     return replayer(state, job, program, terms)
 
 
-def _prompt(state: State, step: str) -> Stop:
+def _prompt(state: CommandState, step: str) -> ReplayStop:
     """Return a stop that opens a Python prompt. Raises UsageError where there is no terminal for one."""
     if not state.output.interactive:
         raise UsageError(
@@ -162,12 +164,12 @@ def _prompt(state: State, step: str) -> Stop:
             remedy="Run it at a terminal, with stdin and stderr as they are; `remit show JOB --step` shows a step.",
         )
     from remit.cli.console import ask_python
-    from remit.jobs.replay import Stop
+    from remit.jobs.replay import ReplayStop
 
-    return Stop(step, lambda frame, wanted: ask_python(state.output.err, frame, f"step {step}: {wanted}"))
+    return ReplayStop(step, lambda frame, wanted: ask_python(state.output.err, frame, f"step {step}: {wanted}"))
 
 
-def _confirm_cost(state: State, job: str, *, yes: bool) -> None:
+def _confirm_cost(state: CommandState, job: str, *, yes: bool) -> None:
     """Show what asking a job's models again costs, and have it confirmed. Raises UsageError, or Abort."""
     from remit.service.live import AskingCost
 
@@ -188,7 +190,7 @@ def _confirm_cost(state: State, job: str, *, yes: bool) -> None:
         click.confirm("Ask again?", err=True, abort=True)
 
 
-def _live(state: State, given: str, live: str, *, anyway: bool, yes: bool) -> int:
+def _live(state: CommandState, given: str, live: str, *, anyway: bool, yes: bool) -> int:
     from remit.service.live import LiveReport
 
     if live == "models":
@@ -227,7 +229,7 @@ def _differs(report: ReplayReport) -> bool:
     return report.verdict == "diverged" or report.today == "refused"
 
 
-def _many(state: State, since: str | None, states: tuple[str, ...], *, anyway: bool) -> int:
+def _many(state: CommandState, since: str | None, states: tuple[str, ...], *, anyway: bool) -> int:
     from functools import partial
 
     from remit.cli.runnable import count_in_files_of
@@ -253,12 +255,17 @@ def _many(state: State, since: str | None, states: tuple[str, ...], *, anyway: b
     return exit_codes.ERROR if any(replayed.report is None for replayed in found) else exit_codes.OK
 
 
-def _print_many(state: State, found: list[Replayed]) -> None:
+def _print_many(state: CommandState, found: list[Replayed]) -> None:
     from collections import Counter
 
-    from remit.cli.tables import Column, short_ids, table
+    from remit.cli.tables import TableColumn, short_ids, table
 
-    columns = ("JOB", Column("REPLAY", states=True), Column("NAME", whole=False), Column("ABOUT", whole=False))
+    columns = (
+        "JOB",
+        TableColumn("REPLAY", states=True),
+        TableColumn("NAME", whole=False),
+        TableColumn("ABOUT", whole=False),
+    )
     jobs = short_ids(state.output.out, [replayed.job for replayed in found])
     rows = [
         (job, _verdict(replayed), replayed.name, _about(replayed)) for job, replayed in zip(jobs, found, strict=True)
@@ -292,7 +299,7 @@ def _about(one: Replayed) -> str:
     return one_line(f"step {parted.step}: {parted.recorded} / now {parted.now}") if parted is not None else changed
 
 
-def _print(state: State, report: ReplayReport) -> None:
+def _print(state: CommandState, report: ReplayReport) -> None:
     from remit.cli.tables import fields
 
     out = state.output.out

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from remit.cli import complete, exit_codes
-from remit.cli.context import State
+from remit.cli.context import CommandState
 from remit.cli.options import json_option, pass_state, wait_option
 from remit.cli.output import clean
 from remit.errors import ChainBrokenError, StateError
@@ -27,7 +27,7 @@ _MOST: Final = 10_000
 @json_option("job, state, and result or error; a list for several jobs")
 @pass_state
 @click.pass_context
-def command(context: click.Context, state: State, jobs: tuple[str, ...], everything: bool, patient: bool) -> int:
+def command(context: click.Context, state: CommandState, jobs: tuple[str, ...], everything: bool, patient: bool) -> int:
     """Continue jobs that stopped or are waiting.
 
     Recorded steps are not done again. A job whose process died is taken over at once; a job that another process is
@@ -62,7 +62,7 @@ def command(context: click.Context, state: State, jobs: tuple[str, ...], everyth
     return exit_codes.DAMAGED if damaged else status
 
 
-async def _wake(state: State, remit: Opened, job: str) -> None:
+async def _wake(state: CommandState, remit: Opened, job: str) -> None:
     """Make a job due; say who works on it, if someone does."""
     from remit.record.states import holder, is_held
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from remit.cli import complete
-from remit.cli.context import State
+from remit.cli.context import CommandState
 from remit.cli.options import json_option, pass_state, wait_option
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 @wait_option
 @json_option("job, state, and result or error")
 @pass_state
-def command(state: State, job: str, step: str, repeat: bool, reason: str, patient: bool) -> int:
+def command(state: CommandState, job: str, step: str, repeat: bool, reason: str, patient: bool) -> int:
     """Run a failed or cancelled job again, keeping its finished steps.
 
     Creates a new job that keeps every finished step except the one that failed, and continues from there with the

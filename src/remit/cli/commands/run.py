@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from remit.cli import complete, exit_codes
-from remit.cli.context import State
+from remit.cli.context import CommandState
 from remit.cli.options import json_option, pass_state, wait_option
 from remit.cli.output import reserved_stdout
 from remit.cli.runnable import from_module, list_runnable
@@ -70,7 +70,7 @@ class _Command(click.Command):
 @click.pass_context
 def command(
     context: click.Context,
-    state: State,
+    state: CommandState,
     name: str | None,
     words: tuple[str, ...],
     given: str | None,
@@ -155,7 +155,7 @@ async def _plan(remit: Opened, file: str) -> Any:
     return load_plan(file, tools=tools, recipes=[view.name for view in await remit.service.recipes.views()])
 
 
-def _detach(state: State, start: _Start) -> int:
+def _detach(state: CommandState, start: _Start) -> int:
 
     async def create(remit: Opened) -> str:
         return (await start(remit))[0]
@@ -168,7 +168,7 @@ def _detach(state: State, start: _Start) -> int:
 # --- help
 
 
-def _explain(context: click.Context, state: State, name: str) -> int:
+def _explain(context: click.Context, state: CommandState, name: str) -> int:
     """Print what a recipe or a plan takes; nothing is opened for it but the modules."""
     from remit.cli.runhelp import plan_help, recipe_help
 

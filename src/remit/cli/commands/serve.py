@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from remit.cli.context import State
-from remit.cli.listen_options import Listening, listening_options
+from remit.cli.context import CommandState
+from remit.cli.listen_options import ListenOptions, listening_options
 from remit.cli.options import pass_state
 
 
@@ -13,7 +13,7 @@ from remit.cli.options import pass_state
 @listening_options(8_320)
 @click.option("--no-work", is_flag=True, help="Take no jobs and tickets; run only the steps that a request waits for.")
 @pass_state
-def command(state: State, listening: Listening, no_work: bool) -> int:
+def command(state: CommandState, listening: ListenOptions, no_work: bool) -> int:
     """Serve the HTTP API, the console and MCP, and run jobs and TOOL tickets.
 
     Answers at /v1, /mcp, /metrics, /health and /openapi.json, and serves the console at /; by default only to this

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from remit.cli.context import State
+from remit.cli.context import CommandState
 from remit.cli.options import json_option, pass_state
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 @click.option("--limit", metavar="N", default=20, type=click.IntRange(1, 10_000), help="Show at most N. Default: 20.")
 @json_option("the sessions")
 @pass_state
-def command(state: State, limit: int) -> int:
+def command(state: CommandState, limit: int) -> int:
     """List sessions: calls that no job made.
 
     Each connection of an MCP client is a session, and so is each program that calls tools itself. Newest first; `remit
@@ -27,9 +27,14 @@ def command(state: State, limit: int) -> int:
     return state.listing(rows, _print, "no sessions yet")
 
 
-def _print(state: State, rows: list[SessionRow]) -> None:
-    from remit.cli.tables import Column, moment, table
+def _print(state: CommandState, rows: list[SessionRow]) -> None:
+    from remit.cli.tables import TableColumn, moment, table
 
-    columns = ("SESSION", Column("BEGAN", style="dim"), Column("LAST", style="dim"), Column("WHO", whole=False))
+    columns = (
+        "SESSION",
+        TableColumn("BEGAN", style="dim"),
+        TableColumn("LAST", style="dim"),
+        TableColumn("WHO", whole=False),
+    )
     lines = [(row.session, moment(row.created_at), moment(row.updated_at), row.title) for row in rows]
     table(state.output.out, columns, lines)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from remit.cli import complete
-from remit.cli.context import State
+from remit.cli.context import CommandState
 from remit.cli.options import json_option, pass_state
 from remit.cli.output import clean, one_line, pretty, short
 from remit.redact import mask
@@ -25,7 +25,7 @@ _VALUE: Final = 4_000
 @click.argument("step", required=False, shell_complete=complete.steps)
 @json_option("the whole job or step")
 @pass_state
-def command(state: State, job: str, step: str | None) -> int:
+def command(state: CommandState, job: str, step: str | None) -> int:
     """Show a job (input, steps, result), or one of its steps.
 
     With STEP, shows that step in full: arguments and result, what failed and where, the tool's versions, the rule that
@@ -46,7 +46,7 @@ def command(state: State, job: str, step: str | None) -> int:
     return state.show(view, _print)
 
 
-def _print(state: State, view: JobView) -> None:
+def _print(state: CommandState, view: JobView) -> None:
     from remit.cli.ends import failed, waiting
     from remit.cli.tables import fields, moment
     from remit.clock import duration
@@ -91,11 +91,17 @@ def _print(state: State, view: JobView) -> None:
         state.note(f"  {state.output.err.style('->', 'cyan')} {state.command('resume', row.job)}")
 
 
-def _steps(state: State, steps: tuple[StepRow, ...]) -> None:
-    from remit.cli.tables import Column, table
+def _steps(state: CommandState, steps: tuple[StepRow, ...]) -> None:
+    from remit.cli.tables import TableColumn, table
     from remit.clock import duration
 
-    columns = ("STEP", "WHAT", Column("STATE", states=True), Column("TIME", style="dim"), Column("ABOUT", whole=False))
+    columns = (
+        "STEP",
+        "WHAT",
+        TableColumn("STATE", states=True),
+        TableColumn("TIME", style="dim"),
+        TableColumn("ABOUT", whole=False),
+    )
     times = (duration(step.duration_us) if step.duration_us else "" for step in steps)
     rows = [
         (step.step, short(step.name), step.state, time, _about(step)) for step, time in zip(steps, times, strict=True)
@@ -115,7 +121,7 @@ def _about(step: StepRow) -> str:
     return step.meta.result_preview or step.reason or step.meta.args_preview or step.confirmation
 
 
-def _value(state: State, name: str, value: object) -> None:
+def _value(state: CommandState, name: str, value: object) -> None:
 
     out = state.output.out
     whole = mask(pretty(value))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from remit.cli import complete, exit_codes
-from remit.cli.context import State
+from remit.cli.context import CommandState
 from remit.cli.options import pass_state
 from remit.cli.values import json_value
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 @click.argument("name")
 @click.argument("payload", default="null", metavar="[PAYLOAD]")
 @pass_state
-def command(state: State, job: str, name: str, payload: str) -> int:
+def command(state: CommandState, job: str, name: str, payload: str) -> int:
     """Send a signal to a job.
 
     PAYLOAD is JSON, or @FILE; the default is null. The job receives the signal when it waits for it. JOB is an id, a

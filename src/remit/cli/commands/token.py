@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from remit.cli import exit_codes
-from remit.cli.context import State
-from remit.cli.group import Entry, LazyGroup, show_help
+from remit.cli.context import CommandState
+from remit.cli.group import LazyCommand, LazyGroup, show_help
 from remit.cli.options import json_option, pass_state
 from remit.cli.output import one_line
 from remit.errors import UsageError
 
 if TYPE_CHECKING:
-    from remit.settings.clients import Client
+    from remit.settings.clients import ClientTable
 
 
-COMMANDS: Final[dict[str, Entry]] = {
-    "new": Entry("Commands", "Create a token for a client."),
-    "list": Entry("Commands", "List the clients that may connect."),
-    "revoke": Entry("Commands", "Revoke a client's token."),
+COMMANDS: Final[dict[str, LazyCommand]] = {
+    "new": LazyCommand("Commands", "Create a token for a client."),
+    "list": LazyCommand("Commands", "List the clients that may connect."),
+    "revoke": LazyCommand("Commands", "Revoke a client's token."),
 }
 
 
@@ -57,7 +57,7 @@ _SCOPES: Final = ("read", "call", "decide", "tickets", "work", "admin")
 @json_option("the client, with its token")
 @pass_state
 def new_command(
-    state: State,
+    state: CommandState,
     name: str,
     scopes: tuple[str, ...],
     principal: str,
@@ -120,7 +120,7 @@ def _expires(text: str, now: int) -> datetime:
 @command.command("list")
 @json_option("the clients")
 @pass_state
-def list_command(state: State) -> int:
+def list_command(state: CommandState) -> int:
     """List the clients that may connect.
 
     Lists the clients of remit.toml and of the environment, and what each may do; never their tokens.
@@ -136,10 +136,10 @@ def list_command(state: State) -> int:
     return state.listing(rows, _print_list, nothing)
 
 
-def _print_list(state: State, rows: list[dict[str, Any]]) -> None:
-    from remit.cli.tables import Column, table
+def _print_list(state: CommandState, rows: list[dict[str, Any]]) -> None:
+    from remit.cli.tables import TableColumn, table
 
-    columns = ("CLIENT", "PRINCIPAL", "STATE", "SCOPES", "EXPIRES", Column("TOOLS", whole=False))
+    columns = ("CLIENT", "PRINCIPAL", "STATE", "SCOPES", "EXPIRES", TableColumn("TOOLS", whole=False))
     cells = [
         (
             one_line(row["name"]),
@@ -154,7 +154,7 @@ def _print_list(state: State, rows: list[dict[str, Any]]) -> None:
     table(state.output.out, columns, cells)
 
 
-def _row(client: Client, now: int) -> dict[str, Any]:
+def _row(client: ClientTable, now: int) -> dict[str, Any]:
     over = client.expires_at is not None and client.expires_at <= now
     return {
         "name": client.called,
@@ -170,7 +170,7 @@ def _row(client: Client, now: int) -> dict[str, Any]:
 @click.argument("name")
 @json_option("what was revoked")
 @pass_state
-def revoke_command(state: State, name: str) -> int:
+def revoke_command(state: CommandState, name: str) -> int:
     """Revoke a client's token.
 
     Removes its table from remit.toml, and keeps the comments between tables. A running server refuses the token after a

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from remit.cli import complete, exit_codes
-from remit.cli.context import State
+from remit.cli.context import CommandState
 from remit.cli.options import json_option, pass_state
 from remit.cli.output import clean, one_line, pretty
 from remit.cli.values import usage_error
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 )
 @json_option("the tools, or one tool in full")
 @pass_state
-def command(state: State, name: str | None, target: Path | None) -> int:
+def command(state: CommandState, name: str | None, target: Path | None) -> int:
     """List the tools, or show one.
 
     Levels: L0 reads, L1 writes, L2 executes or uses the network. CALLS is what your policy does if you call the tool:
@@ -73,7 +73,7 @@ def _missing(provider: str, why: str) -> str:
     return f"the tools of {provider} are missing: {one_line(why)}"
 
 
-def _export(state: State, name: str | None, target: Path) -> int:
+def _export(state: CommandState, name: str | None, target: Path) -> int:
     from remit.cli.catalog_record import export
     from remit.cli.file_writer import write
 
@@ -104,15 +104,15 @@ def _incomplete(failures: dict[str, str]) -> UsageError:
     )
 
 
-def _list(state: State, tools: list[ToolView]) -> None:
-    from remit.cli.tables import Column, table
+def _list(state: CommandState, tools: list[ToolView]) -> None:
+    from remit.cli.tables import TableColumn, table
 
     columns = (
         "TOOL",
         "LEVEL",
-        Column("CALLS", states=False),
-        Column("PROVIDER", whole=False),
-        Column("WHAT IT DOES", whole=False),
+        TableColumn("CALLS", states=False),
+        TableColumn("PROVIDER", whole=False),
+        TableColumn("WHAT IT DOES", whole=False),
     )
     rows = [
         (tool.name, tool.capability_level, _calls(tool), tool.provider_id, tool.quarantined or tool.description)
@@ -126,7 +126,7 @@ def _calls(tool: ToolView) -> str:
     return "withheld" if tool.quarantined else tool.policy
 
 
-def _one(state: State, tool: ToolView) -> None:
+def _one(state: CommandState, tool: ToolView) -> None:
     from remit.cli.tables import fields
     from remit.clock import duration
 

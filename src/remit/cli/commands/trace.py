@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from remit.cli import complete, exit_codes
-from remit.cli.context import State
+from remit.cli.context import CommandState
 from remit.cli.options import json_option, pass_state
 from remit.cli.output import cut, one_line
-from remit.cli.story import Story as Teller
+from remit.cli.story import StoryWriter as Teller
 from remit.journal import kinds as k
-from remit.journal.lineage import Origin, Origins
-from remit.record.story import Narrative, Story
+from remit.journal.lineage import EventOrigin, EventOrigins
+from remit.record.story import EventStory, Narrative
 
 if TYPE_CHECKING:
     from remit.cli.access import Opened
-    from remit.cli.output import Channel
+    from remit.cli.output import OutputChannel
     from remit.journal.event import Event
     from remit.record.step import StepNarrative
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 @click.option("--events", is_flag=True, help="Print the events instead of the story, with --follow as they come.")
 @json_option("the story; with --events or --follow, an event on each line")
 @pass_state
-def command(state: State, job: str, follow: bool, events: bool) -> int:
+def command(state: CommandState, job: str, follow: bool, events: bool) -> int:
     """Show what a job did: times, versions, approvals.
 
     For every step: when it began and how long it took, its arguments and result in short, the tool's provider, version
@@ -40,18 +40,18 @@ def command(state: State, job: str, follow: bool, events: bool) -> int:
     return run_to_end(_trace(state, job, follow=follow, events=events))
 
 
-async def _trace(state: State, job: str, *, follow: bool, events: bool) -> int:
+async def _trace(state: CommandState, job: str, *, follow: bool, events: bool) -> int:
     async with state.open(code="unused") as remit:
         job_id = await remit.service.jobs.find(job)
         stream = remit.service.streams.name(job_id)
         if follow and not events and not state.as_json:
             await Following(state.output.out, remit, job_id).run()
         elif follow:
-            origins = Origins()
+            origins = EventOrigins()
             async for event in remit.service.streams.follow(stream):
                 _event(state, event, origins.of(k.decode(event.kind, event.data), event))
         elif events:
-            origins = Origins()
+            origins = EventOrigins()
             for event in await remit.service.streams.events(stream):
                 _event(state, event, origins.of(k.decode(event.kind, event.data), event))
         elif state.as_json:
@@ -61,18 +61,18 @@ async def _trace(state: State, job: str, *, follow: bool, events: bool) -> int:
     return exit_codes.OK
 
 
-async def _story(state: State, remit: Opened, job: str) -> None:
-    from remit.cli.story import Story
+async def _story(state: CommandState, remit: Opened, job: str) -> None:
+    from remit.cli.story import StoryWriter
     from remit.record.states import shown_state
 
     row = await remit.service.jobs.row(job)
     narrative = await remit.service.streams.narrative(job)
     if narrative.ended_at is not None:
         row = await remit.service.jobs.row(job)  # it may have ended since
-    Story(state.output.out, narrative, shown_state(row)).write()
+    StoryWriter(state.output.out, narrative, shown_state(row)).write()
 
 
-def _event(state: State, event: Event, origin: Origin) -> None:
+def _event(state: CommandState, event: Event, origin: EventOrigin) -> None:
     from remit.cli.tables import clock_time, moment
     from remit.record.teller import words
 
@@ -87,7 +87,7 @@ def _event(state: State, event: Event, origin: Origin) -> None:
     out.flush()
 
 
-def _fields(event: Event, origin: Origin) -> dict[str, Any]:
+def _fields(event: Event, origin: EventOrigin) -> dict[str, Any]:
     import msgspec
 
     return {
@@ -104,11 +104,11 @@ def _fields(event: Event, origin: Origin) -> dict[str, Any]:
 class Following:
     """Tells a story while its events come."""
 
-    def __init__(self, out: Channel, remit: Opened, identifier: str) -> None:
+    def __init__(self, out: OutputChannel, remit: Opened, identifier: str) -> None:
         self._out = out
         self._remit = remit
         self._identifier = identifier
-        self._story = Story()
+        self._story = EventStory()
         self._teller = Teller(out, self._story.narrative(), "")
         self._shown: dict[str, StepNarrative] = {}
 

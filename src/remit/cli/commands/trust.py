@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from remit.cli import exit_codes
-from remit.cli.context import State
+from remit.cli.context import CommandState
 from remit.cli.options import json_option, pass_state
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 @click.option("--edits", is_flag=True, help="Also trust later edits, in a folder that only you write to.")
 @json_option("the trusted files, or what there is to trust")
 @pass_state
-def command(state: State, listed: bool, revoke: bool, yes: bool, edits: bool) -> int:
+def command(state: CommandState, listed: bool, revoke: bool, yes: bool, edits: bool) -> int:
     """Let this folder's settings run code and allow calls.
 
     Until you do, its modules are not imported, its MCP servers are not started, and its rules allow nothing. Shows
@@ -60,21 +60,21 @@ def command(state: State, listed: bool, revoke: bool, yes: bool, edits: bool) ->
     return exit_codes.OK
 
 
-def _list(state: State) -> int:
+def _list(state: CommandState) -> int:
     from remit.cli.trust_question import register
 
     files = [{"file": file.file, "edits": file.edits, "at": file.at} for file in register().files()]
     return state.listing(files, _print_list, "no settings file is trusted")
 
 
-def _print_list(state: State, found: list[dict[str, Any]]) -> None:
-    from remit.cli.tables import Column, moment, table
+def _print_list(state: CommandState, found: list[dict[str, Any]]) -> None:
+    from remit.cli.tables import TableColumn, moment, table
 
     rows = [(file["file"], "any" if file["edits"] else "as it was", moment(file["at"])) for file in found]
-    table(state.output.out, ("FILE", "CONTENTS", Column("SINCE", style="dim")), rows)
+    table(state.output.out, ("FILE", "CONTENTS", TableColumn("SINCE", style="dim")), rows)
 
 
-def _revoke(state: State, settings: Settings) -> int:
+def _revoke(state: CommandState, settings: Settings) -> int:
     from remit.cli.trust_question import register
     from remit.trust.state import kept_as
 

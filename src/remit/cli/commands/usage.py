@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from remit.cli.context import State
+from remit.cli.context import CommandState
 from remit.cli.options import json_option, pass_state
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ _BY = ("job", "principal", "model", "day")
 @click.option("--budgets", is_flag=True, help="Show how full the budgets of models are.")
 @json_option("the sums")
 @pass_state
-def command(state: State, by: By, days: int, *, budgets: bool) -> int:
+def command(state: CommandState, by: By, days: int, *, budgets: bool) -> int:
     """Show what models used: requests, tokens, dollars.
 
     Costs are estimates; what has no known price is not counted as 0. An answer that never arrived counts as the most it
@@ -45,7 +45,7 @@ def command(state: State, by: By, days: int, *, budgets: bool) -> int:
     return state.listing(rows, partial(_print, by), f"no model was used in the last {days} days")
 
 
-def _print_budgets(state: State, rows: list[BudgetRow]) -> None:
+def _print_budgets(state: CommandState, rows: list[BudgetRow]) -> None:
     from remit.cli.tables import table
 
     columns = ("BUDGET", "OF", "PERIOD", "%", "TAKEN")
@@ -54,7 +54,7 @@ def _print_budgets(state: State, rows: list[BudgetRow]) -> None:
     )
 
 
-def _print(by: By, state: State, rows: list[UsageRow]) -> None:
+def _print(by: By, state: CommandState, rows: list[UsageRow]) -> None:
     from remit.cli.tables import table
     from remit.record.usage import priced
 

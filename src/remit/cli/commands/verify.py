@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from remit.cli import complete, exit_codes
-from remit.cli.context import State
+from remit.cli.context import CommandState
 from remit.cli.options import json_option, pass_state
 from remit.cli.output import clean, counted, one_line
 from remit.cli.values import usage_error
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
     from remit.cli.access import Opened
-    from remit.evidence.answer import Answer
+    from remit.evidence.answer import CheckAnswer
     from remit.record.views import VerifyReport
 
 _DAMAGE: Final = frozenset(
@@ -77,7 +77,7 @@ _ENDINGS: Final = (".zip", ".json", ".jsonl", ".ndjson")
 @click.pass_context
 def command(
     context: click.Context,
-    state: State,
+    state: CommandState,
     job: str | None,
     everything: bool,
     checkpoints: Path | None,
@@ -147,13 +147,13 @@ def _read(place: Path) -> str:
         return place.read_text(encoding="utf-8", errors="replace")
 
 
-def _verify_decisions(state: State) -> int:
+def _verify_decisions(state: CommandState) -> int:
     report = state.ask(lambda remit: remit.service.drift.decisions(), code="unused")
     state.show(report, _print_decisions)
     return exit_codes.DAMAGED if report.different else exit_codes.OK
 
 
-def _print_decisions(state: State, report: Any) -> None:
+def _print_decisions(state: CommandState, report: Any) -> None:
 
     out = state.output.out
     for one in report.different:
@@ -165,7 +165,7 @@ def _print_decisions(state: State, report: Any) -> None:
         state.note(f"{counted(count, 'decision')} could not be derived: {why}")
 
 
-def _verify_file(state: State, path: str, issuers: Path | None, keys: Sequence[str], *, decisions: bool) -> int:
+def _verify_file(state: CommandState, path: str, issuers: Path | None, keys: Sequence[str], *, decisions: bool) -> int:
     """Check a package, or a file of another format, which answers as the corpora of these formats want it."""
     import msgspec
 
@@ -183,7 +183,7 @@ def _verify_file(state: State, path: str, issuers: Path | None, keys: Sequence[s
     last = {"verdict": answer.verdict, "code": answer.code}
     style = "fail" if answer.verdict == "invalid" else "ok"
 
-    def told(state: State, _: object) -> None:
+    def told(state: CommandState, _: object) -> None:
         out = state.output.out
         out.line(f"{out.style(answer.verdict, style)} {clean(path)}: {clean(answer.words)}")
         out.line(str(msgspec.json.encode(last), "utf-8"))
@@ -192,17 +192,17 @@ def _verify_file(state: State, path: str, issuers: Path | None, keys: Sequence[s
     return STATUSES[answer.verdict]
 
 
-def _compared(state: State, compare: Callable[[Any], Awaitable[Answer]]) -> Answer:
+def _compared(state: CommandState, compare: Callable[[Any], Awaitable[CheckAnswer]]) -> CheckAnswer:
     return state.ask(lambda remit: compare(remit.service), code="unused")
 
 
-def _verify_package(state: State, path: str, keys: Sequence[str], *, decisions: bool) -> int:
-    from remit.evidence.note import Key
+def _verify_package(state: CommandState, path: str, keys: Sequence[str], *, decisions: bool) -> int:
+    from remit.evidence.note import NoteKey
     from remit.evidence.program import sources
     from remit.evidence.verify import check, describe
 
     try:
-        parsed = [Key.parse(text) for text in keys]
+        parsed = [NoteKey.parse(text) for text in keys]
     except ValueError as error:
         raise UsageError(f"--key: {error}", remedy="Copy it whole, as it was printed: name+id+key.") from error
     with usage_error(f"cannot read {path}", _EXPORTED):
@@ -215,7 +215,7 @@ def _verify_package(state: State, path: str, keys: Sequence[str], *, decisions: 
     return _STATUSES.get(verdict.state, exit_codes.OK)
 
 
-def _print(state: State, report: VerifyReport, *, everything: bool) -> None:
+def _print(state: CommandState, report: VerifyReport, *, everything: bool) -> None:
     checked = f"{counted(report.events, 'event')} in {counted(report.streams, 'stream')}"
     if report.problems:
         _print_damage(state, report, everything=everything)
@@ -225,7 +225,7 @@ def _print(state: State, report: VerifyReport, *, everything: bool) -> None:
         _print_intact(state, report, checked)
 
 
-def _print_damage(state: State, report: VerifyReport, *, everything: bool) -> None:
+def _print_damage(state: CommandState, report: VerifyReport, *, everything: bool) -> None:
     intact = report.streams - report.damaged
     rest = f"the other {intact} ({counted(report.events, 'event')}) intact" if intact else "none intact"
     state.note(f"{report.damaged} of {counted(report.streams, 'stream')} damaged; {rest}")
@@ -237,7 +237,7 @@ def _print_damage(state: State, report: VerifyReport, *, everything: bool) -> No
         state.note(f"and {len(rows) - len(shown)} more: `remit verify --all`")
 
 
-def _print_keyless(state: State, report: VerifyReport, checked: str) -> None:
+def _print_keyless(state: CommandState, report: VerifyReport, checked: str) -> None:
     from remit.journal.seals import keyless
 
     out, error = state.output.out, keyless(bytes.fromhex(report.key))
@@ -247,7 +247,7 @@ def _print_keyless(state: State, report: VerifyReport, checked: str) -> None:
     state.note(f"  -> {error.remedy}")
 
 
-def _print_intact(state: State, report: VerifyReport, checked: str) -> None:
+def _print_intact(state: CommandState, report: VerifyReport, checked: str) -> None:
     out, sealed = state.output.out, report.sealed == report.streams > 0
     out.line(f"{out.style('ok', 'ok')} {checked}: every hash matches{', every head is sealed' * sealed}")
     if report.signed:
@@ -270,7 +270,7 @@ def _print_intact(state: State, report: VerifyReport, checked: str) -> None:
         out.line(f"erased: {counted(report.erased, 'value')}, with their subject; the erasure is on record")
 
 
-def _print_checkpoints(state: State, report: VerifyReport) -> None:
+def _print_checkpoints(state: CommandState, report: VerifyReport) -> None:
     from remit.clock import isoformat
 
     out = state.output.out

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from remit.cli import exit_codes
-from remit.cli.context import State
+from remit.cli.context import CommandState
 from remit.cli.options import pass_state
 from remit.cli.output import counted, reserved_stdout
 from remit.tasks import first
 
 if TYPE_CHECKING:
-    from remit.cli.runner import Stop
+    from remit.cli.runner import SignalStop
 
 _log: Final = logging.getLogger("remit.worker")
 
@@ -23,7 +23,7 @@ _log: Final = logging.getLogger("remit.worker")
 @click.command("worker")
 @click.option("--concurrency", metavar="N", type=click.IntRange(1), help="Jobs at once. Default: jobs.concurrency.")
 @pass_state
-def command(state: State, concurrency: int | None) -> int:
+def command(state: CommandState, concurrency: int | None) -> int:
     """Run due jobs until stopped.
 
     Several workers may share a journal: a file on one machine, PostgreSQL on many. On SIGTERM or Ctrl-C, running jobs
@@ -37,7 +37,7 @@ def command(state: State, concurrency: int | None) -> int:
         return run_async(lambda stop: _work(state, concurrency, stop), gentle=True)
 
 
-async def _work(state: State, concurrency: int | None, stop: Stop) -> int:
+async def _work(state: CommandState, concurrency: int | None, stop: SignalStop) -> int:
     from remit.cli.services import beside, keep_part, keep_required, keep_restarts
     from remit.cli.settings_watch import keep_settings
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from remit.cli.context import State
+from remit.cli.context import CommandState
 from remit.cli.options import json_option, pass_state
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ _SHOWN: Final = 4
 @click.command("workers")
 @json_option("the processes, with the version of each recipe")
 @pass_state
-def command(state: State) -> int:
+def command(state: CommandState) -> int:
     """List the processes that run jobs, and the code they run.
 
     These are `remit worker`, `remit serve`, `remit mcp serve`, `remit tickets work` and Python programs that open a
@@ -35,10 +35,10 @@ def command(state: State) -> int:
     return state.listing(rows, _print, "no process runs jobs: start `remit worker`")
 
 
-def _print(state: State, rows: list[WorkerView]) -> None:
-    from remit.cli.tables import Column, moment, table
+def _print(state: CommandState, rows: list[WorkerView]) -> None:
+    from remit.cli.tables import TableColumn, moment, table
 
-    columns = ("WORKER", "ROLE", "SINCE", "JOBS", Column("RECIPES", whole=False))
+    columns = ("WORKER", "ROLE", "SINCE", "JOBS", TableColumn("RECIPES", whole=False))
     lines = [(row.words, row.role, moment(row.since), str(row.jobs), _recipes(row.recipes)) for row in rows]
     table(state.output.out, columns, lines)
 

@@ -9,12 +9,12 @@ from typing import Final
 from remit.canonical import sha256
 from remit.codes import Code
 from remit.errors import ProviderError
-from remit.files.directory import ConfinedDirectory, Entry
-from remit.files.index.store import Indexed, Known, State, Store, cut
+from remit.files.directory import ConfinedDirectory, WalkEntry
+from remit.files.index.store import Indexed, IndexedFile, IndexStore, State, cut
 from remit.files.outline import title_of
-from remit.files.text import Readable, Reader, readable
+from remit.files.text import ReadableText, Reader, readable
 from remit.files.words import spaced
-from remit.threads import Stop
+from remit.threads import StopEvent
 
 LARGEST: Final = 2_000_000
 """Bytes of a file that is still read, unless a search says otherwise."""
@@ -37,7 +37,7 @@ class Refresh:
 
     def __init__(
         self,
-        store: Store,
+        store: IndexStore,
         root: ConfinedDirectory,
         name: str,
         now_ns: int,
@@ -52,7 +52,7 @@ class Refresh:
         self._read = read
         self._largest = largest
 
-    def run(self, stop: Stop, progress: Progress) -> bool:
+    def run(self, stop: StopEvent, progress: Progress) -> bool:
         """Bring the index up to date with the folder, and say whether it holds more files than are looked at.
 
         Raises StoppedError; what was done by then is kept.
@@ -71,12 +71,12 @@ class Refresh:
             progress(min(start + _BATCH, len(changed)), len(changed))
         return truncated
 
-    def _forget(self, known: dict[str, Known], present: set[str]) -> None:
+    def _forget(self, known: dict[str, IndexedFile], present: set[str]) -> None:
         with self._store.transaction():
             for path in known.keys() - present:
                 self._store.forget(known[path].id)
 
-    def _update(self, entry: Entry, known: Known | None) -> None:
+    def _update(self, entry: WalkEntry, known: IndexedFile | None) -> None:
         file = self._load(entry)
         if file.state == "unreadable" or file.mtime_ns > self._now_ns - _SETTLED_NS:
             file = file._replace(mtime_ns=0)
@@ -87,7 +87,7 @@ class Refresh:
             self._store.forget(known.id)
         self._store.add(file, self._name)
 
-    def _load(self, entry: Entry) -> Indexed:
+    def _load(self, entry: WalkEntry) -> Indexed:
         if entry.kind != "file":
             return Indexed(entry.path, entry.size, 0, "unreadable")
         try:
@@ -99,19 +99,19 @@ class Refresh:
         return file._replace(size=status.st_size, mtime_ns=status.st_mtime_ns, sha256=sha256(data))
 
 
-def survey(root: ConfinedDirectory, stop: Stop) -> list[Entry]:
+def survey(root: ConfinedDirectory, stop: StopEvent) -> list[WalkEntry]:
     """Everything in the folder that is for reading or that someone may miss, up to one too many."""
     return list(islice(_files(root, stop), FILES_MOST + 1))
 
 
-def _files(root: ConfinedDirectory, stop: Stop) -> Iterator[Entry]:
+def _files(root: ConfinedDirectory, stop: StopEvent) -> Iterator[WalkEntry]:
     for entry in root.walk(enter=_worth_entering):
         stop.check()
         if entry.kind in {"file", "closed", "unnamed"} and not is_left_out(entry.name):
             yield entry
 
 
-def _worth_entering(folder: Entry) -> bool:
+def _worth_entering(folder: WalkEntry) -> bool:
     return not is_left_out(folder.name)
 
 
@@ -120,11 +120,11 @@ def is_left_out(name: str) -> bool:
     return name in LEFT_OUT or name.startswith(".")
 
 
-def _differs(entry: Entry, known: Known | None) -> bool:
+def _differs(entry: WalkEntry, known: IndexedFile | None) -> bool:
     return known is None or (known.size, known.mtime_ns) != (entry.size, entry.mtime_ns)
 
 
-def _indexed(path: str, content: Readable | None) -> Indexed:
+def _indexed(path: str, content: ReadableText | None) -> Indexed:
     if content is None:
         return Indexed(path, 0, 0, "binary")
     text = content.text

@@ -15,9 +15,9 @@ from remit.errors import ProviderError
 from remit.files.directory import ConfinedDirectory
 from remit.files.index import rank
 from remit.files.index.refresh import LARGEST, Progress, Refresh
-from remit.files.index.store import DamagedError, Hit, Index, State, Store
-from remit.files.text import Readable, Reader, is_prose, readable
-from remit.threads import Stop
+from remit.files.index.store import DamagedError, IndexFile, IndexStore, PassageHit, State
+from remit.files.text import ReadableText, Reader, is_prose, readable
+from remit.threads import StopEvent
 
 T = TypeVar("T")
 
@@ -27,20 +27,20 @@ _UNREAD_MOST = 100
 """Files without a text that are named."""
 
 
-class Match(NamedTuple):
+class IndexMatch(NamedTuple):
     """A passage that matches, in a file that is still what was indexed."""
 
-    hit: Hit
+    hit: PassageHit
     score: float
     snippet: str
     page: int | None
     """Of the file, from 1 on; None if it has none."""
 
 
-class Answer(NamedTuple):
+class IndexAnswer(NamedTuple):
     """Passages, best first, and what was searched."""
 
-    matches: list[Match]
+    matches: list[IndexMatch]
     states: dict[State, int]
     """Files in each state."""
     passages: int
@@ -56,7 +56,7 @@ class FolderIndex:
 
     def __init__(
         self,
-        index: Index,
+        index: IndexFile,
         root: ConfinedDirectory,
         folder: Path,
         *,
@@ -70,11 +70,16 @@ class FolderIndex:
         self._largest = largest
 
     def search(
-        self, query: str, limit: int, stop: Stop, progress: Progress, allowed: Callable[[str], bool] = lambda _: True
-    ) -> Answer:
+        self,
+        query: str,
+        limit: int,
+        stop: StopEvent,
+        progress: Progress,
+        allowed: Callable[[str], bool] = lambda _: True,
+    ) -> IndexAnswer:
         """The best passages of files whose paths are `allowed`. Raises ProviderError, StoppedError."""
 
-        def attempt() -> Answer:
+        def attempt() -> IndexAnswer:
             with self._index.opened(stop) as (store, now_ns):
                 refresh = Refresh(store, self._root, self._name, now_ns, read=self._read, largest=self._largest)
                 truncated = refresh.run(stop, progress)
@@ -82,13 +87,15 @@ class FolderIndex:
                 hits = store.hits(expression, _CANDIDATES) if expression else []
                 matches, vanished = self._best([hit for hit in hits if allowed(hit.path)], query, limit, stop, store)
                 missed = (row for row in store.unread() if is_prose(row[0]) and allowed(row[0]))
-                return Answer(matches, *store.counts(), vanished, truncated, list(islice(missed, _UNREAD_MOST)))
+                return IndexAnswer(matches, *store.counts(), vanished, truncated, list(islice(missed, _UNREAD_MOST)))
 
         return _rebuilt_if_damaged(attempt, lambda: self._index.remove(stop))
 
-    def _best(self, hits: Sequence[Hit], query: str, limit: int, stop: Stop, store: Store) -> tuple[list[Match], int]:
-        texts: dict[str, Readable | None] = {}
-        matches: list[Match] = []
+    def _best(
+        self, hits: Sequence[PassageHit], query: str, limit: int, stop: StopEvent, store: IndexStore
+    ) -> tuple[list[IndexMatch], int]:
+        texts: dict[str, ReadableText | None] = {}
+        matches: list[IndexMatch] = []
         for hit in sorted(hits, key=lambda hit: -hit.weight * rank.prior(hit.path)):
             if len(matches) == limit:
                 break
@@ -98,7 +105,7 @@ class FolderIndex:
             matches += _matches(hit, query, texts[hit.path])
         return matches, sum(text is None for text in texts.values())
 
-    def _unchanged(self, hit: Hit, store: Store) -> Readable | None:
+    def _unchanged(self, hit: PassageHit, store: IndexStore) -> ReadableText | None:
         """Return what a hit points into, if the file is what the index says; the index alone is never believed."""
         try:
             data = self._root.read(hit.path, self._largest).data
@@ -119,11 +126,11 @@ def page_at(pages: Sequence[int], position: int) -> int | None:
     return max(1, bisect_right(pages, position)) if pages else None
 
 
-def _matches(hit: Hit, query: str, content: Readable | None) -> Iterator[Match]:
+def _matches(hit: PassageHit, query: str, content: ReadableText | None) -> Iterator[IndexMatch]:
     if content is not None and 0 <= hit.start < hit.end <= len(content.text):
         snippet = rank.snippet(query, content.text[hit.start : hit.end])
         score = round(hit.weight * rank.prior(hit.path), 3)
-        yield Match(hit, score, snippet, page_at(content.pages, hit.start))
+        yield IndexMatch(hit, score, snippet, page_at(content.pages, hit.start))
 
 
 def _rebuilt_if_damaged(attempt: Callable[[], T], remove: Callable[[], None]) -> T:

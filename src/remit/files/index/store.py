@@ -28,10 +28,10 @@ import msgspec
 from remit.canonical import sha256
 from remit.codes import Code
 from remit.errors import ProviderError
-from remit.files.outline import Mark, outline, scopes
-from remit.files.text import Readable
+from remit.files.outline import PartMark, outline, scopes
+from remit.files.text import ReadableText
 from remit.files.words import apart, spaced
-from remit.threads import Stop, wait_for_lock
+from remit.threads import StopEvent, wait_for_lock
 
 LONGEST: Final = 1_500
 """Characters of a passage at most."""
@@ -42,7 +42,7 @@ _PARAGRAPH: Final = re.compile(r"\n(?:[ \t\r]*+\n|(?=(?:[-*+•]|\d{1,3}[.)])[ \
 """The end of a paragraph: an empty line, or the line before an item of a list."""
 
 
-class Passage(NamedTuple):
+class IndexPassage(NamedTuple):
     """A piece of a text."""
 
     start: int
@@ -57,18 +57,18 @@ class _Text(NamedTuple):
     """A text with the places where a passage may end."""
 
     text: str
-    marks: list[Mark]
+    marks: list[PartMark]
     scopes: list[str]
     breaks: list[int]
     paragraphs: list[int]
 
 
-def cut(path: str, text: str, pages: Sequence[int] = ()) -> list[Passage]:
+def cut(path: str, text: str, pages: Sequence[int] = ()) -> list[IndexPassage]:
     """The passages of a file's text in order, without the blanks around them; none is on two `pages`."""
     marks = outline(path, text)
     paragraphs = [match.end() for match in _PARAGRAPH.finditer(text)]
     whole = _Text(text, marks, scopes(path, marks), [mark.at for mark in marks], paragraphs)
-    passages: list[Passage] = []
+    passages: list[IndexPassage] = []
     start = 0
     while start < len(text):
         following = bisect_right(pages, start)
@@ -98,7 +98,7 @@ def _end(whole: _Text, start: int) -> int:
     return limit
 
 
-def _passage(whole: _Text, start: int, end: int) -> Passage | None:
+def _passage(whole: _Text, start: int, end: int) -> IndexPassage | None:
     piece = whole.text[start:end]
     body = piece.strip()
     if not body:
@@ -108,7 +108,7 @@ def _passage(whole: _Text, start: int, end: int) -> Passage | None:
     heading = whole.scopes[above] if above >= 0 else ""
     inside = range(bisect_left(whole.breaks, start), bisect_left(whole.breaks, end))
     names = dict.fromkeys([heading, *[whole.marks[i].name for i in inside]])
-    return Passage(first, first + len(body), heading, " ".join(names))
+    return IndexPassage(first, first + len(body), heading, " ".join(names))
 
 
 VERSION: Final = 3
@@ -139,7 +139,7 @@ WHERE words MATCH ? ORDER BY weight DESC, passages.id LIMIT ?
 """
 
 
-class Known(NamedTuple):
+class IndexedFile(NamedTuple):
     """A file as the index knows it."""
 
     id: int
@@ -157,13 +157,13 @@ class Indexed(NamedTuple):
     state: State
     sha256: str = ""
     title: str = ""
-    passages: Sequence[tuple[Passage, str]] = ()
+    passages: Sequence[tuple[IndexPassage, str]] = ()
     """Each passage with its text as the index is to see it."""
-    kept: Readable | None = None
+    kept: ReadableText | None = None
     """The text, if it is to be kept."""
 
 
-class Hit(NamedTuple):
+class PassageHit(NamedTuple):
     """A passage that matches, best first by `weight`."""
 
     path: str
@@ -179,16 +179,16 @@ class DamagedError(Exception):
     """The index file cannot be used and has to be made again."""
 
 
-class Store:
+class IndexStore:
     """One open index; used by one thread at a time, under the lock."""
 
     def __init__(self, db: apsw.Connection) -> None:
         self._db = db
 
-    def known(self) -> dict[str, Known]:
+    def known(self) -> dict[str, IndexedFile]:
         """Every file the index knows, by path."""
         rows = self._db.execute("SELECT path, id, size, mtime_ns, sha256 FROM files")
-        return _sound({path: rest for path, *rest in rows}, dict[str, Known])
+        return _sound({path: rest for path, *rest in rows}, dict[str, IndexedFile])
 
     def counts(self) -> tuple[dict[State, int], int]:
         """The number of files in each state, and of passages."""
@@ -234,19 +234,19 @@ class Store:
             ((i, title, path, words_of(p.names), body) for i, (p, body) in enumerate(file.passages, last + 1)),
         )
 
-    def text(self, path: str) -> Readable | None:
+    def text(self, path: str) -> ReadableText | None:
         """The text of a file, if it is kept."""
         query = "SELECT texts.text FROM texts JOIN files ON files.id = texts.file WHERE files.path = ?"
         for (packed,) in self._db.execute(query, (path,)):
             try:
-                return msgspec.msgpack.decode(zlib.decompress(packed), type=Readable)
+                return msgspec.msgpack.decode(zlib.decompress(packed), type=ReadableText)
             except (TypeError, zlib.error, msgspec.DecodeError) as exc:
                 raise DamagedError(str(exc)) from exc
         return None
 
-    def hits(self, expression: str, limit: int) -> list[Hit]:
+    def hits(self, expression: str, limit: int) -> list[PassageHit]:
         """The passages that match an FTS5 expression."""
-        return _sound(list(self._db.execute(_HITS, (expression, limit))), list[Hit])
+        return _sound(list(self._db.execute(_HITS, (expression, limit))), list[PassageHit])
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -255,7 +255,7 @@ class Store:
             yield
 
 
-class Index:
+class IndexFile:
     """The index file of one folder, found by the folder's real path."""
 
     def __init__(self, index_dir: Path, folder: Path, kind: str = "") -> None:
@@ -264,7 +264,7 @@ class Index:
         self._lock = index_dir / f"{name}.lock"
 
     @contextmanager
-    def opened(self, stop: Stop) -> Iterator[tuple[Store, int]]:
+    def opened(self, stop: StopEvent) -> Iterator[tuple[IndexStore, int]]:
         """The store, locked, and the file system's own time in nanoseconds. Raises ProviderError, DamagedError."""
         try:
             self._lock.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -277,13 +277,13 @@ class Index:
             with _translated(self.path):
                 db = _connect(self.path)
                 try:
-                    yield Store(db), os.fstat(fd).st_mtime_ns
+                    yield IndexStore(db), os.fstat(fd).st_mtime_ns
                 finally:
                     db.close()
         finally:
             os.close(fd)
 
-    def remove(self, stop: Stop) -> None:
+    def remove(self, stop: StopEvent) -> None:
         """Delete the index, so that the next `opened` begins with an empty one."""
         fd = os.open(self._lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:

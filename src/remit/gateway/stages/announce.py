@@ -15,7 +15,7 @@ from remit.errors import JournalError
 from remit.gateway.call import Call, Proceed, idempotency_key, outrun
 from remit.gateway.context import trace_of
 from remit.gateway.conversation import NOTHING, packed_untrusted
-from remit.gateway.model_request import Asking
+from remit.gateway.model_request import ModelAttempt
 from remit.gateway.outcome import Outcome
 from remit.gateway.result import warned
 from remit.gateway.schema_gate import CALL_ARGS, KeptTexts
@@ -213,7 +213,7 @@ class AnnounceModel:
         known.messages.update(message.digest for message in asking.started.added)
         return await proceed(call)
 
-    def _started(self, call: Call, asking: Asking) -> tuple[CommandStarted, tuple[Blob, ...]]:
+    def _started(self, call: Call, asking: ModelAttempt) -> tuple[CommandStarted, tuple[Blob, ...]]:
         request, sending, confirmation = asking.request, asking.sending, call.confirmation
         added, blobs = _added(asking)
         prompt = pack(msgspec.json.encode(sending.ask.prompt))
@@ -253,7 +253,7 @@ class AnnounceModel:
         return event, (*blobs, *prompt.blobs, *_referred(asking))
 
 
-def _after(asking: Asking) -> str:
+def _after(asking: ModelAttempt) -> str:
     """The newest recorded conversation that this one continues."""
     thread = asking.request.thread
     fresh = thread.since(asking.request.known.tips.__contains__)
@@ -261,7 +261,7 @@ def _after(asking: Asking) -> str:
     return before.tip if before is not None else ""
 
 
-def _added(asking: Asking) -> tuple[tuple[MessageKept, ...], tuple[Blob, ...]]:
+def _added(asking: ModelAttempt) -> tuple[tuple[MessageKept, ...], tuple[Blob, ...]]:
     """The new messages; the body of one that is recorded already, such as an answer, stands there."""
     known = asking.request.known
     added: list[MessageKept] = []
@@ -276,7 +276,7 @@ def _added(asking: Asking) -> tuple[tuple[MessageKept, ...], tuple[Blob, ...]]:
     return tuple(added), tuple(blobs)
 
 
-def _referred(asking: Asking) -> list[Blob]:
+def _referred(asking: ModelAttempt) -> list[Blob]:
     """Tools and the form of the answer, kept by the digests that the prompt names; the same ones are kept once."""
     ask = asking.sending.ask
     blobs = [Blob(ask.tools.digest, ask.tools.encoded)] if ask.tools.specs else []

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from remit.codes import Code
 from remit.gateway.call import Call, Proceed, idempotency_key
 from remit.gateway.outcome import Outcome, refused
-from remit.gateway.takings import LimitUnprovenError, Part
+from remit.gateway.takings import LimitPart, LimitUnprovenError
 from remit.journal.kinds import UNSET, LimitTaken, ToolInvocationFinished, ToolInvocationStarted, decode
 from remit.journal.kinds.calls import DecisionFacts
 from remit.journal.lineage import inherited
@@ -76,7 +76,7 @@ class FactFinder:
         totals = {rule: (calls, str(total)) for rule, key in keys.items() if key for calls, total in (taken[key],)}
         call.facts = DecisionFacts(seen=places, taken=totals)
         parts = (
-            Part(
+            LimitPart(
                 limit=limited_rule.limit,
                 key=keys[limited_rule.rule.id],
                 bound=limited_rule.limit.within(limited_rule.rule.id, query) is True,
@@ -119,9 +119,9 @@ class FactFinder:
         return values, places
 
 
-def _together(parts: Iterable[Part]) -> tuple[Part, ...]:
+def _together(parts: Iterable[LimitPart]) -> tuple[LimitPart, ...]:
     """One part of each count, though several rules share a pot; it is bound if one of theirs is."""
-    found: dict[str, Part] = {}
+    found: dict[str, LimitPart] = {}
     for part in parts:
         known = found.get(part.key)
         found[part.key] = part if known is None or (part.bound and not known.bound) else known

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from remit.codes import Code
 from remit.gateway.call import Call, Proceed
-from remit.gateway.model_request import Asking, Claim, most_of
+from remit.gateway.model_request import BudgetClaim, ModelAttempt, most_of
 from remit.gateway.outcome import Outcome, refused
 from remit.journal.kinds import ToolInvocationStarted, decode
 from remit.journal.lineage import inherited
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from remit.journal.event import Event
     from remit.journal.journal import Journal
     from remit.journal.writer import StreamWriter
-    from remit.tools.budget import Budget
+    from remit.tools.budget import ToolBudget
 
 
 class CheckBudget:
@@ -42,7 +42,7 @@ class CheckBudget:
         budget = None if own is None and other is None else tighter(own, other)
         return proceed(call) if budget is None else self._within(budget, call, proceed)
 
-    async def _within(self, budget: Budget, call: Call, proceed: Proceed) -> Outcome:
+    async def _within(self, budget: ToolBudget, call: Call, proceed: Proceed) -> Outcome:
         """Let a call proceed that the budget has room for.
 
         It is counted from here on, so that of calls at the same moment none is overlooked; one that is not announced
@@ -69,7 +69,7 @@ class CheckBudget:
                 call.counted = False
 
 
-def _spent(budget: Budget, name: str, before: dict[str, int], calls: dict[str, int]) -> str:
+def _spent(budget: ToolBudget, name: str, before: dict[str, int], calls: dict[str, int]) -> str:
     """Return which limit is reached; empty if none is."""
     if budget.max_calls is not None:
         made = before.get(name, 0) + calls.get(name, 0)
@@ -125,7 +125,7 @@ class Reserve:
             reason = f"no price is known for {name}, so a budget in dollars cannot be enforced"
             return refused(Code.INVALID_BUDGET, reason, "Set its price in models.prices, or use a budget in tokens.")
         asking.reserved_tokens, asking.reserved_cost = most.total, cost.amount if cost else 0.0
-        claim = asking.claim = Claim(
+        claim = asking.claim = BudgetClaim(
             principal=asking.request.principal,
             tokens=asking.reserved_tokens,
             cost=asking.reserved_cost,
@@ -148,11 +148,11 @@ class Reserve:
         finally:
             self._allowance.release(claim)
 
-    def _needs_price(self, asking: Asking, accounts: tuple[Account, ...]) -> bool:
+    def _needs_price(self, asking: ModelAttempt, accounts: tuple[Account, ...]) -> bool:
         limited = asking.request.budget.cost is not None or self._allowance.limits.cost is not None
         return limited or any(account.budget.cents and account.budget.then == "refuse" for account in accounts)
 
-    def _over_budget(self, asking: Asking) -> str:
+    def _over_budget(self, asking: ModelAttempt) -> str:
         spent, budget = asking.request.spent, asking.request.budget
         tokens, cost = asking.reserved_tokens, asking.reserved_cost
         if budget.calls is not None and spent.calls + 1 > budget.calls:

@@ -16,10 +16,10 @@ from remit.gateway.call import Call, Proceed
 from remit.gateway.conversation import Conversation, Provenance, family_of
 from remit.gateway.outcome import Outcome, refused
 from remit.journal.kinds import CommandCommitted, CommandStarted, ToolInvocationFinished, ToolInvocationStarted, decode
-from remit.models.message import Message, ToolResult
+from remit.models.message import Message, ToolMessage
 from remit.models.message import decode as message_of
 from remit.origins.arguments import addresses_of, authority_of, carried_by
-from remit.origins.ledger import Ledger, Source
+from remit.origins.ledger import OriginLedger, OriginSource
 from remit.policy.decision import Decision
 from remit.policy.levels import effective_level
 from remit.policy.verdict import TAINT_IDS
@@ -30,23 +30,23 @@ if TYPE_CHECKING:
     from remit.journal.journal import Journal
     from remit.journal.kinds import UntrustedArgument
     from remit.models.thread import Thread
-    from remit.origins.arguments import Argument
+    from remit.origins.arguments import AuthorityValue
 
 
 _KEPT: Final = 64
 """Conversations of this process whose ledgers are kept; another one is read again."""
 _JSON: Final = ("{", "[", '"')
-_TASK: Final = Source("", "the task")
-_INSTRUCTIONS: Final = Source("", "the instructions")
-_SUMMARY: Final = Source("", "a summary of earlier turns")
-_SHOWN: Final = Source("", "a description of what it may use")
-_FROM_A_MODEL: Final = Source("", "a task that a model wrote")
+_TASK: Final = OriginSource("", "the task")
+_INSTRUCTIONS: Final = OriginSource("", "the instructions")
+_SUMMARY: Final = OriginSource("", "a summary of earlier turns")
+_SHOWN: Final = OriginSource("", "a description of what it may use")
+_FROM_A_MODEL: Final = OriginSource("", "a task that a model wrote")
 
 
 class _Open(NamedTuple):
     """A ledger, and what it takes to continue it."""
 
-    ledger: Ledger
+    ledger: OriginLedger
     arguments: dict[str, str]
     """Arguments that the model gave to each of its calls."""
 
@@ -57,7 +57,7 @@ class Ledgers:
     def __init__(self) -> None:
         self._open: dict[tuple[str, ...], _Open] = {}
 
-    def of(self, stream: str, conversation: Conversation, provenance: Provenance) -> Ledger:
+    def of(self, stream: str, conversation: Conversation, provenance: Provenance) -> OriginLedger:
         """Everything that the model was given, in this stream: a pure function of what the stream holds."""
         outer = conversation.outer
         trusted = provenance.task_trusted and not (outer and self.of(stream, outer, provenance).tainted)
@@ -68,7 +68,7 @@ class Ledgers:
             return same.ledger
         ledger, fresh = self._kept(whose, conversation.threads)
         if ledger is None:
-            ledger = _Open(Ledger(), {})
+            ledger = _Open(OriginLedger(), {})
             for text in conversation.shown:
                 ledger.ledger.distrust(text, _SHOWN)
         for number, message in fresh:
@@ -104,7 +104,7 @@ class SessionLedgers:
         self._told_in = told_in
         self._open: dict[str, _Session] = {}
 
-    async def of(self, stream: str, journal: Journal) -> Ledger:
+    async def of(self, stream: str, journal: Journal) -> OriginLedger:
         """Everything that the session's stream says its client was given. Raises JournalError."""
         known = self._open.pop(stream, None) or _Session()
         if self._told_in:
@@ -136,7 +136,7 @@ class _Told:
         self._tools: dict[str, str] = {}
         """The tools of calls, by the identifiers of provider and program."""
 
-    async def read(self, stream: str, journal: Journal, ledger: Ledger) -> None:
+    async def read(self, stream: str, journal: Journal, ledger: OriginLedger) -> None:
         """Take what is new in a stream into a ledger. Raises JournalError."""
         for event in await journal.left(stream, self._seq):
             self._seq = event.seq
@@ -152,24 +152,24 @@ class _Told:
     def _name(self, message: Message) -> None:
         self._tools.update((call.wire_id or call.id, call.name) for call in message.calls)
 
-    def _take(self, message: Message, ledger: Ledger) -> None:
+    def _take(self, message: Message, ledger: OriginLedger) -> None:
         """Take a message in. Results of Remit's own tools are those of the session, which knows their trust."""
         self._name(message)
         if message.role in {"system", "user"} and not self._answered:
             ledger.trust(message.text, _INSTRUCTIONS if message.role == "system" else _TASK)
         for block in message.blocks:
-            if isinstance(block, ToolResult):
+            if isinstance(block, ToolMessage):
                 self._answered = True
                 name = self._tools.get(block.id, block.name)
                 if not _OWN_TOOL.search(name):
-                    ledger.distrust(block.text, Source("", name))
+                    ledger.distrust(block.text, OriginSource("", name))
 
 
 class _Session:
     """A ledger, and how far its stream was read."""
 
     def __init__(self) -> None:
-        self.ledger = Ledger()
+        self.ledger = OriginLedger()
         self.told = _Told()
         self.seq = 0
         self.calls: dict[str, ToolInvocationStarted] = {}
@@ -177,7 +177,7 @@ class _Session:
     def take(self, finished: ToolInvocationFinished, result: str) -> None:
         """Take what a call gave. Once there is untrusted text, only what had no arguments is made of none of it."""
         call = self.calls.pop(finished.invocation_id)
-        source = Source(call.step, call.tool_name)
+        source = OriginSource(call.step, call.tool_name)
         bare = isinstance(call.args, msgspec.Raw) and bytes(call.args) == b"{}"
         if call.output_trusted and (bare or not self.ledger.tainted):
             self.ledger.trust(result, source, is_json=True)
@@ -210,21 +210,21 @@ def _take(
             open_.arguments.update({call.id: call.arguments for call in message.calls})
         case _:
             for block in message.blocks:
-                if isinstance(block, ToolResult):
+                if isinstance(block, ToolMessage):
                     _result(open_, block, conversation, provenance)
 
 
-def _result(open_: _Open, result: ToolResult, conversation: Conversation, provenance: Provenance) -> None:
+def _result(open_: _Open, result: ToolMessage, conversation: Conversation, provenance: Provenance) -> None:
     call = conversation.answers.get(result.id, result.id)
     if not call:
         return
     if not conversation.foreign.isdisjoint((result.id, call)) or call not in provenance.outputs:
-        open_.ledger.distrust(result.text, Source("", result.name.replace("__", ".")))
+        open_.ledger.distrust(result.text, OriginSource("", result.name.replace("__", ".")))
         return
     output = provenance.outputs[call]
     if output is None:
         return
-    source = Source(output.step, output.tool, open_.arguments.get(call, ""), output.family)
+    source = OriginSource(output.step, output.tool, open_.arguments.get(call, ""), output.family)
     if output.trusted:
         open_.ledger.trust(result.text, source, is_json=result.text.startswith(_JSON))
     else:
@@ -299,7 +299,7 @@ class CheckOrigins:
         return await proceed(call)
 
     async def _untrusted(
-        self, call: Call, conversation: Conversation, provenance: Provenance, ledger: Ledger
+        self, call: Call, conversation: Conversation, provenance: Provenance, ledger: OriginLedger
     ) -> tuple[UntrustedArgument, ...]:
         meta, every = call.tool.meta, call.policy.is_strict(call.query)
         arguments = _arguments(call, every=every)
@@ -334,7 +334,7 @@ class CheckOrigins:
         return next((rule.decision for rule in exact), decision)
 
 
-def _arguments(call: Call, *, every: bool) -> list[Argument]:
+def _arguments(call: Call, *, every: bool) -> list[AuthorityValue]:
     """Return the arguments that are looked at; with `every`, all of a call that does more than read."""
     meta = call.tool.meta
     reads = effective_level(meta) is Level.L0
@@ -347,7 +347,7 @@ def _in_question(call: Call) -> set[tuple[str, str, str]]:
     return {(call.tool.meta.name, finding.path, finding.value) for finding in shown}
 
 
-def _is_untrusted(call: Call, conversation: Conversation, ledger: Ledger) -> bool:
+def _is_untrusted(call: Call, conversation: Conversation, ledger: OriginLedger) -> bool:
     """Return whether values go in that no trusted text holds, so that what comes out may be made of them."""
     inputs = conversation.given
     values = carried_by(call.tool.meta, call.args)

@@ -15,9 +15,9 @@ from msgspec.structs import replace
 from remit.codes import Code
 from remit.gateway.call import Call, Proceed
 from remit.gateway.conversation import packed_untrusted
-from remit.gateway.model_request import Asking
+from remit.gateway.model_request import ModelAttempt
 from remit.gateway.outcome import LIMITED, Outcome, answered, in_doubt
-from remit.gateway.result import Checked, Kept, Results, StepOutcome, events_of, remedy_of
+from remit.gateway.result import CheckedResult, KeptResult, ResultCheck, StepOutcome, events_of, remedy_of
 from remit.gateway.schema_gate import KeptTexts
 from remit.journal.blobs import Packed, pack
 from remit.journal.effects import COMMITTED, LOST, UNSENT_CAUSES, effect_reported
@@ -25,7 +25,7 @@ from remit.journal.event import Blob
 from remit.journal.kinds import UNSET, CommandCommitted, ErrorInfo, GateRefused, ToolInvocationFinished
 from remit.large import is_large
 from remit.models.message import digest_of, encode
-from remit.models.reply import Usage
+from remit.models.reply import TokenUsage
 from remit.redact import line
 from remit.tools.provider import Reports, ToolResult
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from remit.tools.catalog import Tool
 
 
-_UNCHECKED: Final = Checked()
+_UNCHECKED: Final = CheckedResult()
 _UNSENT_ATTEMPTS: Final = 3
 """Attempts in all at a call that does not reach its provider, whatever the tool allows."""
 
@@ -46,7 +46,7 @@ class RecordOutcome:
     """Records `tool_invocation_finished`, and `evidence_attached` before it."""
 
     def __init__(self, services: Services) -> None:
-        self._results = Results(services.limits, services.journal.clock, services.schema_gate)
+        self._results = ResultCheck(services.limits, services.journal.clock, services.schema_gate)
 
     async def __call__(self, call: Call, proceed: Proceed) -> Outcome:
         """Let the call run, then record its outcome; the value is given on as a replay would give it."""
@@ -97,13 +97,17 @@ class RecordOutcome:
                     call.request.provenance.finished(event)
         return outcome
 
-    def _attached(self, call: Call) -> Checked:
+    def _attached(self, call: Call) -> CheckedResult:
         """Return what the provider attached to a failure; what cannot be kept of it leaves the failure as it is."""
         if not isinstance(call.result, ToolResult):
             return _UNCHECKED
         evidence = self._results.evidence_of(call.tool, call.result)
         repaired = call.result.repaired or {}
-        return Checked(kept=evidence, repaired=repaired) if isinstance(evidence, Kept) else Checked(repaired=repaired)
+        return (
+            CheckedResult(kept=evidence, repaired=repaired)
+            if isinstance(evidence, KeptResult)
+            else CheckedResult(repaired=repaired)
+        )
 
 
 def _again(call: Call, effect: Effect) -> str:
@@ -130,7 +134,7 @@ def _step_outcome(call: Call, outcome: Outcome, effect: Effect) -> StepOutcome:
     return "compensatable_failure" if retryable and request.undoable and meta.side_effects else "permanent_failure"
 
 
-_NONE: Final = Usage()
+_NONE: Final = TokenUsage()
 _LATER: Final = "Ask again later{how}. models.attempts says how often a question is asked."
 
 
@@ -195,7 +199,7 @@ class RecordReply:
         )
 
     def _committed(
-        self, call: Call, asking: Asking, outcome: Outcome, following: Next | None
+        self, call: Call, asking: ModelAttempt, outcome: Outcome, following: Next | None
     ) -> tuple[CommandCommitted, tuple[Blob, ...]]:
         request, reply, name = asking.request, asking.reply, asking.model.name
         shared: dict[str, Any] = {
@@ -240,7 +244,7 @@ class RecordReply:
         )
         return event, packed.blobs
 
-    def _next(self, asking: Asking, outcome: Outcome) -> Next | None:
+    def _next(self, asking: ModelAttempt, outcome: Outcome) -> Next | None:
         """The attempt that follows: when the provider wants it, or later each time; None: there is none."""
         request, fault = asking.request, asking.fault
         if asking.reply is not None or outcome.code is None or request.via is not None:
@@ -253,7 +257,7 @@ class RecordReply:
         return following._replace(again_ms=max(following.again_ms, int(fault.after_s * 1_000)))
 
 
-def _failed(asking: Asking, outcome: Outcome, shared: dict[str, Any]) -> CommandCommitted:
+def _failed(asking: ModelAttempt, outcome: Outcome, shared: dict[str, Any]) -> CommandCommitted:
     fault, code = asking.fault, outcome.code
     error = ErrorInfo(
         code=code.name if code else "",

@@ -16,12 +16,12 @@ from msgspec.structs import replace
 
 from remit.codes import Code
 from remit.errors import UsageError
-from remit.gateway.call import Call, Earlier, Proceed
-from remit.gateway.model_request import Asking, ModelRequest, model_tool
+from remit.gateway.call import Call, EarlierAttempt, Proceed
+from remit.gateway.model_request import ModelAttempt, ModelRequest, model_tool
 from remit.gateway.outcome import Outcome, in_doubt, refused
 from remit.gateway.readiness import named
 from remit.models.faults import ModelFault
-from remit.models.prompt import Ask, Sampling, Toolset, ToolSpec, toolset_of
+from remit.models.prompt import Ask, OfferedTools, Sampling, ToolSpec, toolset_of
 from remit.policy.decision import Caller, Query
 from remit.tools.catalog import ResolveError, suggestion
 from remit.tools.migration import LIMIT_S
@@ -76,7 +76,7 @@ class Resolve:
             return in_doubt(reason, "Find out whether the call took effect.")
         return await proceed(call)
 
-    async def _repeat(self, call: Call, earlier: Earlier) -> None:
+    async def _repeat(self, call: Call, earlier: EarlierAttempt) -> None:
         """Take the arguments of an earlier attempt, in today's form. Raises UsageError if their migration fails."""
         meta = call.tool.meta
         call.take(earlier.args)
@@ -133,7 +133,7 @@ class ResolveModel:
 
     def __init__(self, services: Services) -> None:
         self._services = services
-        self._toolsets: dict[tuple[str, str, tuple[str, ...], str, Caller], Toolset] = {}
+        self._toolsets: dict[tuple[str, str, tuple[str, ...], str, Caller], OfferedTools] = {}
 
     async def __call__(self, call: Call, proceed: Proceed) -> Outcome:
         """Set `tool`, the facts that stand for arguments, and what will be sent.
@@ -171,7 +171,7 @@ class ResolveModel:
             names = [f"{pattern.rpartition('.')[0]}.*" for pattern in names]
         return refused(Code.UNKNOWN_TOOL, why, suggestion(name, names))
 
-    def _prepare(self, asking: Asking, tools: Toolset) -> Outcome | None:
+    def _prepare(self, asking: ModelAttempt, tools: OfferedTools) -> Outcome | None:
         request = asking.request
         try:
             asking.model = request.via or self._model(request.model or self._services.default_model)
@@ -203,7 +203,7 @@ class ResolveModel:
             raise UsageError("this process has no models", remedy="Run it in a process that has.")
         return self._services.models.get(name)
 
-    async def _offered(self, call: Call, request: ModelRequest) -> Toolset:
+    async def _offered(self, call: Call, request: ModelRequest) -> OfferedTools:
         """The tools that the request names and the caller may use, by name."""
         catalog, policy = self._services.catalog, call.policy
         extra = toolset_of(request.extra)
@@ -234,7 +234,7 @@ class ResolveModel:
         return toolset
 
 
-def _asking(call: Call) -> Asking:
+def _asking(call: Call) -> ModelAttempt:
     if call.asking is None:
         msg = "a stage of model calls met another call"
         raise AssertionError(msg)
@@ -248,7 +248,7 @@ def _prefix(request: ModelRequest) -> str:
     return f"{request.thread.replies}/{request.step}"
 
 
-def _unknown(patterns: tuple[str, ...], tools: Toolset) -> str:
+def _unknown(patterns: tuple[str, ...], tools: OfferedTools) -> str:
     """A plain name that no tool on offer has."""
     names = {spec.name for spec in tools.specs}
     plain = (pattern for pattern in patterns if not _WILD & set(pattern))

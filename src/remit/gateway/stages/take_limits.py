@@ -17,7 +17,7 @@ from remit.codes import Code
 from remit.gateway.call import Call, Proceed, outrun
 from remit.gateway.outcome import Outcome, refused
 from remit.gateway.takings import LimitUnprovenError
-from remit.gateway.turnstiles import Caller
+from remit.gateway.turnstiles import LimitCaller
 from remit.ids import new_id
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ class TakeTurn:
         request, began, turn = call.request, self._clock.now(), new_id("turn")
         lasts = call.timeout_s if call.asking is None else min(call.timeout_s, _ANSWER_S)
         labels = request.job.labels if request.job is not None else {}
-        caller = Caller(name, request.principal, request.recipe, labels)
+        caller = LimitCaller(name, request.principal, request.recipe, labels)
         passed: list[Turnstile] = []
         end: End = "unknown"  # as for a call that is cancelled
         try:

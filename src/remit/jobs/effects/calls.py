@@ -15,16 +15,16 @@ import msgspec
 
 from remit.codes import Code
 from remit.errors import NondeterminismError, PayloadErasedError
-from remit.gateway.call import Earlier, Progress, Request
+from remit.gateway.call import EarlierAttempt, GateRequest, Progress
 from remit.gateway.outcome import LIMITED, Outcome, is_limited
 from remit.gateway.readiness import named
-from remit.gateway.turns import Line
+from remit.gateway.turns import TurnLine
 from remit.jobs.branch import OWN_LIMIT, current
 from remit.jobs.effects.outcomes import failed_outcome, recorded_answer
-from remit.jobs.effects.port import Answer, CallRequest, Held, Wait
+from remit.jobs.effects.port import CallRequest, Held, Wait, WaitAnswer
 from remit.jobs.routes import LackingError, of_tool
 from remit.jobs.skills import NONE_IN_FORCE, in_force
-from remit.jobs.state import TURN, UNDO, History, ModelRecord, doubt_of
+from remit.jobs.state import TURN, UNDO, JobHistory, ModelRecord, doubt_of
 from remit.journal.blobs import pack
 from remit.journal.effects import effect_of, recorded
 from remit.journal.event import NO_PATCH, HeadPatch
@@ -48,21 +48,21 @@ if TYPE_CHECKING:
     from remit.gateway.pipeline import Gateway
     from remit.jobs.caller import JobCaller
     from remit.jobs.effects.questions import Questions
-    from remit.jobs.inbox import Inbox
+    from remit.jobs.inbox import JobInbox
     from remit.jobs.spans import Activity
     from remit.jobs.state import CallRecord, WaitRecord
     from remit.journal.journal import Journal
     from remit.journal.writer import StreamWriter
 
 
-class Recorder:
+class EffectRecorder:
     """The only writer of a job's effects in this process."""
 
     def __init__(
         self,
         journal: Journal,
         writer: StreamWriter,
-        history: History,
+        history: JobHistory,
         activity: Activity,
         *,
         step_by_step: bool = False,
@@ -90,10 +90,10 @@ class Recorder:
         """Append an event, to be committed with the next batch."""
         await self.journal.append(self.writer, payload, synced=False, blobs=blobs, patch=patch)
 
-    async def folded(self) -> History:
+    async def folded(self) -> JobHistory:
         """Everything recorded of the job by now."""
         await self.journal.drained()
-        return History(await whole(self.journal, await self.journal.read(self.writer.stream)))
+        return JobHistory(await whole(self.journal, await self.journal.read(self.writer.stream)))
 
     async def declare(self, step: str, undo: tuple[str, dict[str, Any]] | None) -> None:
         """Record the call that undoes a step, or that the recipe makes it from the step's value."""
@@ -115,7 +115,7 @@ class Recorder:
 
 _RAREST: Final = 60
 """Times the first wait that a step waits at most before it looks again."""
-_Ended = tuple[Answer, Payload, tuple[Any, ...]]
+_Ended = tuple[WaitAnswer, Payload, tuple[Any, ...]]
 """The answer, the event that records it, and the event's blobs."""
 
 
@@ -132,7 +132,7 @@ class _Waiting:
 class Waits:
     """Announces waits, and ends each when its time or its message has come."""
 
-    def __init__(self, recorder: Recorder, inbox: Inbox, questions: Questions, principal: str) -> None:
+    def __init__(self, recorder: EffectRecorder, inbox: JobInbox, questions: Questions, principal: str) -> None:
         self._recorder = recorder
         self._journal = recorder.journal
         self._history = recorder.history
@@ -142,7 +142,7 @@ class Waits:
         self._principal = principal
         self._open: list[_Waiting] = []
 
-    async def until(self, wait: Wait) -> Answer:
+    async def until(self, wait: Wait) -> WaitAnswer:
         """Return what a wait ended with, recorded or new; the wait belongs to the place of another effect."""
         record = self._history.waits.get((wait.step, wait.key))
         if record is not None and record.completed is not None:
@@ -178,7 +178,7 @@ class Waits:
             waiting = last.waiting
             await self.until(Wait(step=step, type="timer", key=waiting.correlation_key, reason=waiting.reason))
 
-    async def wait(self, wait: Wait, record: WaitRecord | None) -> Answer:
+    async def wait(self, wait: Wait, record: WaitRecord | None) -> WaitAnswer:
         """Wait until what is waited for comes; the execution may end before."""
         await self._recorder.begin()
         if record is not None:
@@ -190,7 +190,7 @@ class Waits:
         await self._recorder.end()
         return answer
 
-    async def poll(self, wait: Wait) -> Answer | None:
+    async def poll(self, wait: Wait) -> WaitAnswer | None:
         """Return what a wait would end with at once, recorded; None, with nothing recorded, if it would not."""
         await self._inbox.refresh()
         if self._inbox.signal(wait.key, self._history.consumed) is None:
@@ -256,12 +256,12 @@ class Waits:
         if wait.type == "timer":
             if not due or wait.due_at is None:
                 return None
-            return Answer(), TimerFired(step=wait.step, correlation_key=wait.key, due_at=wait.due_at), ()
+            return WaitAnswer(), TimerFired(step=wait.step, correlation_key=wait.key, due_at=wait.due_at), ()
         message = await self._message(wait)
         # Whether the time for an answer is over is on record, where everyone sees the same.
         if message is None and (not due or wait.type == "human"):
             return None
-        answer, inbox_seq = message if message is not None else (Answer(timed_out=True), 0)
+        answer, inbox_seq = message if message is not None else (WaitAnswer(timed_out=True), 0)
         packed = pack(msgspec.json.encode(answer.payload)) if message is not None else None
         if inbox_seq:
             self._history.consumed.add(inbox_seq)
@@ -277,14 +277,14 @@ class Waits:
         )
         return answer, event, packed.blobs if packed else ()
 
-    async def _message(self, wait: Wait) -> tuple[Answer, int] | None:
+    async def _message(self, wait: Wait) -> tuple[WaitAnswer, int] | None:
         if wait.type == "signal":
             signal = self._inbox.signal(wait.key, self._history.consumed)
             if signal is None:
                 return None
             encoded = await self._journal.value(signal[1].payload, signal[1].payload_blob)
             payload = msgspec.json.decode(encoded) if encoded is not None else None
-            return Answer(payload=payload, by=signal[1].by), signal[0]
+            return WaitAnswer(payload=payload, by=signal[1].by), signal[0]
         if wait.attempt is not None:
             decision = self._inbox.decision(wait.step, wait.attempt)
             if decision is None:
@@ -292,14 +292,14 @@ class Waits:
             encoded = await self._journal.value(decision[1].value, decision[1].value_blob)
             value = msgspec.json.decode(encoded) if encoded is not None else None
             payload = {"decision": decision[1].decision, "value": value, "reason": decision[1].reason}
-            return Answer(payload=payload, by=decision[1].by), decision[0]
+            return WaitAnswer(payload=payload, by=decision[1].by), decision[0]
         return await self._questions.answer(wait)
 
 
 class Doubts:
     """Finds the outcome of an attempt whose end was not recorded."""
 
-    def __init__(self, recorder: Recorder, gateway: Gateway, waits: Waits, inbox: Inbox) -> None:
+    def __init__(self, recorder: EffectRecorder, gateway: Gateway, waits: Waits, inbox: JobInbox) -> None:
         self._recorder = recorder
         self._gateway = gateway
         self._waits = waits
@@ -342,7 +342,7 @@ class Doubts:
             return None
         return await self._record(request.step, invocation_id, answer)
 
-    async def _record(self, step: str, invocation_id: str, answer: Answer) -> Outcome:
+    async def _record(self, step: str, invocation_id: str, answer: WaitAnswer) -> Outcome:
         value, done = answer.payload["value"], answer.payload["decision"] == "done"
         packed = pack(msgspec.json.encode(value)) if done else None
         error = ErrorInfo(
@@ -379,12 +379,12 @@ _APPROVAL: Final = "approval"
 """Why a call waits for a confirmation."""
 
 
-class Calls:
+class EffectCalls:
     """Makes the calls of one execution through the gateway."""
 
     def __init__(
         self,
-        recorder: Recorder,
+        recorder: EffectRecorder,
         gateway: Gateway,
         waits: Waits,
         doubts: Doubts,
@@ -489,10 +489,12 @@ class Calls:
             await self._approval(request.step, confirmation)
         return None
 
-    def _request(self, request: CallRequest, record: CallRecord, attempt: int, earlier: Earlier | None) -> Request:
+    def _request(
+        self, request: CallRequest, record: CallRecord, attempt: int, earlier: EarlierAttempt | None
+    ) -> GateRequest:
         caller, branch = self._caller, in_force()
         under = branch is not NONE_IN_FORCE
-        return Request(
+        return GateRequest(
             tool=request.tool,
             args=request.args,
             step=request.step,
@@ -504,7 +506,7 @@ class Calls:
             sandbox=(*caller.skills.sandbox, *branch.sandbox) if under else caller.skills.sandbox,
             budget=None if request.step.startswith(UNDO) else caller.budget,  # to undo is never too much
             job=caller.facts,
-            line=Line(priority=caller.priority, place=record.turn_at),
+            line=TurnLine(priority=caller.priority, place=record.turn_at),
             conversation=request.conversation,
             provenance=self._recorder.history.provenance,
             timeout_s=request.timeout_s,
@@ -519,7 +521,7 @@ class Calls:
             undoable=request.undo is not None,
         )
 
-    async def _earlier(self, started: ToolInvocationStarted) -> Earlier | None:
+    async def _earlier(self, started: ToolInvocationStarted) -> EarlierAttempt | None:
         """The attempt before, to be repeated as it was recorded; its arguments may have to be migrated."""
         try:
             sent = await self._recorder.journal.value(started.args, started.args_blob)
@@ -527,7 +529,7 @@ class Calls:
             return None  # the recipe's own arguments are all that is left
         if sent is None:
             return None
-        return Earlier(
+        return EarlierAttempt(
             tool_version=started.tool_version,
             schema=started.request_schema_hash,
             idempotency_key=started.idempotency_key,

@@ -23,11 +23,11 @@ from remit.gateway.conversation import values_of
 from remit.gateway.outcome import Outcome
 from remit.jobs.branch import OWN_LIMIT, current
 from remit.jobs.effects.outcomes import held_outcome, recorded_answer, recorded_outcome, recorded_reply
-from remit.jobs.effects.port import Answer, CallRequest, EffectHandler, Question, Undo, Wait, checked_undo
+from remit.jobs.effects.port import CallRequest, EffectHandler, ModelQuestion, Undo, Wait, WaitAnswer, checked_undo
 from remit.jobs.end import child_end
 from remit.jobs.routes import LackingError
 from remit.jobs.spans import Activity
-from remit.jobs.state import CallRecord, History, Value, WaitRecord
+from remit.jobs.state import CallRecord, JobHistory, Value, WaitRecord
 from remit.journal.event import UNSET
 from remit.models.names import parse
 from remit.redact import line, preview_of
@@ -58,7 +58,7 @@ _NAMES: Final = {
 class Matching:
     """The places of one pass over a job."""
 
-    def __init__(self, history: History, activity: Activity) -> None:
+    def __init__(self, history: JobHistory, activity: Activity) -> None:
         self.failure: BaseException | None = None
         """Ends the pass: no effect that the recipe asks for after it is answered."""
         self.left = set(history.places)
@@ -213,7 +213,7 @@ _decode: Final = msgspec.json.Decoder().decode
 class Effects:
     """Matches effects with a history, and hands the rest to a handler."""
 
-    def __init__(self, history: History, journal: Journal, handler: EffectHandler, activity: Activity) -> None:
+    def __init__(self, history: JobHistory, journal: Journal, handler: EffectHandler, activity: Activity) -> None:
         self.history = history
         self.handler = handler
         self.activity = activity
@@ -302,7 +302,7 @@ class Effects:
             conversation.given.update(values_of(outcome.value))
         return outcome
 
-    async def ask(self, question: Question) -> Outcome:
+    async def ask(self, question: ModelQuestion) -> Outcome:
         """The outcome of a question to a model."""
         matching, step = self.matching, question.step
         if matching.enter(step, "model"):
@@ -338,7 +338,7 @@ class Effects:
         with matching.guarded(step):
             return await self.handler.value(step, kind)
 
-    async def wait(self, wait: Wait) -> Answer:
+    async def wait(self, wait: Wait) -> WaitAnswer:
         """Return what a wait ended with."""
         matching, step = self.matching, wait.step
         if matching.enter(step, wait.type):
@@ -364,7 +364,7 @@ class Effects:
         waits = (state for (place, _), state in self.history.waits.items() if place == wait.step)
         return next((state for state in waits if state.completed is not None), None)
 
-    async def poll(self, wait: Wait) -> Answer | None:
+    async def poll(self, wait: Wait) -> WaitAnswer | None:
         """Return what a signal that had come already brought; None if none had.
 
         That none had is not recorded: it follows from what is recorded after this place.
@@ -460,7 +460,7 @@ class Effects:
         if declared is None or not declared.tool_name:
             await self.handler.declare(step, checked_undo(undo(outcome.value)))
 
-    async def _compare_model(self, question: Question, started: CommandStarted) -> None:
+    async def _compare_model(self, question: ModelQuestion, started: CommandStarted) -> None:
         """Another model than recorded is drift: reported, or refused, as the mismatch policy says."""
         recorded = _producer(started.asked) or f"{started.llm_provider}/{started.llm_model}"
         current = _producer(question.model or self.handler.default_model) or recorded

@@ -22,12 +22,12 @@ from remit.codes import Code
 from remit.errors import VersionError
 from remit.gateway.model_request import ModelRequest
 from remit.gateway.takings import LimitUnprovenError
-from remit.gateway.turns import Line
-from remit.jobs.effects.calls import Calls, Doubts, Waits
+from remit.gateway.turns import TurnLine
+from remit.jobs.effects.calls import Doubts, EffectCalls, Waits
 from remit.jobs.effects.outcomes import recorded_outcome
-from remit.jobs.effects.port import Answer, CallRequest, Held, Question, Wait
+from remit.jobs.effects.port import CallRequest, Held, ModelQuestion, Wait, WaitAnswer
 from remit.jobs.skills import in_force
-from remit.jobs.state import UNDO_DECISION, CallRecord, History, undo_step
+from remit.jobs.state import UNDO_DECISION, CallRecord, JobHistory, undo_step
 from remit.journal.kinds import (
     CommandCommitted,
     CompensationCompleted,
@@ -50,10 +50,10 @@ if TYPE_CHECKING:
     from remit.gateway.pipeline import Gateway
     from remit.gateway.takings import Takings
     from remit.jobs.caller import JobCaller
-    from remit.jobs.effects.calls import Recorder
+    from remit.jobs.effects.calls import EffectRecorder
     from remit.jobs.effects.port import Refuse
     from remit.jobs.effects.questions import Questions
-    from remit.jobs.inbox import Inbox
+    from remit.jobs.inbox import JobInbox
     from remit.jobs.state import ModelRecord, Value
     from remit.journal.event import Blob, HeadPatch
     from remit.journal.kinds import ChildEnded, ChildStarted, CommandStarted, JobLabeled
@@ -73,7 +73,7 @@ class Asks:
 
     def __init__(
         self,
-        recorder: Recorder,
+        recorder: EffectRecorder,
         gateway: Gateway,
         waits: Waits,
         questions: Questions,
@@ -92,7 +92,7 @@ class Asks:
         self._mismatch = mismatch
         self._held = held
 
-    async def ask(self, question: Question, record: ModelRecord) -> Outcome:
+    async def ask(self, question: ModelQuestion, record: ModelRecord) -> Outcome:
         """Ask until the outcome is final. An answer that did not arrive is asked for again, and stays counted."""
         await self._recorder.begin()
         if self._held is not None:
@@ -137,7 +137,7 @@ class Asks:
             reason, code=Code.MODEL_DRIFT, remedy="Use the recorded model, or set jobs.mismatch to warn."
         )
 
-    async def _taken_up(self, question: Question, record: ModelRecord) -> int:
+    async def _taken_up(self, question: ModelQuestion, record: ModelRecord) -> int:
         """Go on where an earlier execution left the question; how many attempts were made."""
         started, committed = record.started, record.committed
         if started is not None and committed is None:
@@ -166,7 +166,7 @@ class Asks:
             await self._approval(question.step, record.confirmation)
         return record.attempts
 
-    def _request(self, question: Question, record: ModelRecord, attempt: int) -> ModelRequest:
+    def _request(self, question: ModelQuestion, record: ModelRecord, attempt: int) -> ModelRequest:
         history = self._recorder.history
         return ModelRequest(
             model=record.model or question.model,
@@ -191,7 +191,7 @@ class Asks:
             budget=question.budget,
             hash=question.hash,
             job=self._caller.facts,
-            line=Line(priority=self._caller.priority, place=record.turn_at),
+            line=TurnLine(priority=self._caller.priority, place=record.turn_at),
         )
 
     async def _back_off(self, step: str, attempts: int, again_ms: int) -> None:
@@ -214,8 +214,8 @@ class Compensation:
 
     def __init__(
         self,
-        recorder: Recorder,
-        calls: Calls,
+        recorder: EffectRecorder,
+        calls: EffectCalls,
         doubts: Doubts,
         waits: Waits,
         *,
@@ -269,7 +269,7 @@ class Compensation:
             except LimitUnprovenError as error:
                 _log.warning("%s counts %s although it was undone: %s", stream, undone.step, error.message)
 
-    async def _undo(self, history: History, step: str) -> StepCompensated:
+    async def _undo(self, history: JobHistory, step: str) -> StepCompensated:
         record, reason = history.calls[step], ""
         if record.unknown and record.started is not None and not await self._happened(record.started):
             error = ErrorInfo(code=Code.STEP_FAILED.name, message="it did not happen")
@@ -278,7 +278,7 @@ class Compensation:
             reason = f"step {step} failed and may have taken effect: undo it?"
         return await self._until_undone(history, step, reason)
 
-    async def _until_undone(self, history: History, step: str, reason: str) -> StepCompensated:
+    async def _until_undone(self, history: JobHistory, step: str, reason: str) -> StepCompensated:
         """Call until the step is undone or a person leaves it; `reason` is a question to ask before the first call."""
         attempt, error = 0, ErrorInfo(code=Code.STEP_FAILED.name, message=reason)
         while True:
@@ -296,7 +296,7 @@ class Compensation:
             if answer.payload["decision"] != "retry":
                 return _left(step, at, tool, error, answer)
 
-    async def _call(self, history: History, step: str, at: str) -> tuple[str, Outcome]:
+    async def _call(self, history: JobHistory, step: str, at: str) -> tuple[str, Outcome]:
         declared = history.undos[step]
         if not declared.tool_name:
             declared = history.undos[step] = await self._find_undo(step)
@@ -317,7 +317,7 @@ class Compensation:
         return outcome is not None and outcome.ok
 
 
-def _left(step: str, at: str, tool: str, error: ErrorInfo, answer: Answer) -> StepCompensated:
+def _left(step: str, at: str, tool: str, error: ErrorInfo, answer: WaitAnswer) -> StepCompensated:
     """A person leaves the step as it is: `done` because nothing is to be done any more, `fail` because it failed."""
     failed = answer.payload["decision"] == "fail"
     message = answer.payload["reason"] or error.message
@@ -336,10 +336,10 @@ class LiveEffects:
 
     def __init__(
         self,
-        recorder: Recorder,
+        recorder: EffectRecorder,
         *,
         gateway: Gateway,
-        inbox: Inbox,
+        inbox: JobInbox,
         questions: Questions,
         chance: RandomSource,
         caller: JobCaller,
@@ -355,7 +355,7 @@ class LiveEffects:
         self._refuse = refuse
         self.waits = Waits(recorder, inbox, questions, caller.principal)
         doubts = Doubts(recorder, gateway, self.waits, inbox)
-        calls = Calls(
+        calls = EffectCalls(
             recorder,
             gateway,
             self.waits,
@@ -384,7 +384,7 @@ class LiveEffects:
         self.ask = asks.ask
         self.default_model = gateway.services.default_model
         self.model_differs = asks.differs
-        self.value = Values(recorder, chance).read
+        self.value = LiveValues(recorder, chance).read
         self.wait = self.waits.wait
         self.poll = self.waits.poll
         self.progress = progress
@@ -414,10 +414,10 @@ class LiveEffects:
         await self._recorder.end()
 
 
-class Values:
+class LiveValues:
     """Reads the clock and draws random values."""
 
-    def __init__(self, recorder: Recorder, chance: RandomSource) -> None:
+    def __init__(self, recorder: EffectRecorder, chance: RandomSource) -> None:
         self._recorder = recorder
         self._chance = chance
 

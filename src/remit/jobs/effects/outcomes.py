@@ -8,7 +8,7 @@ import msgspec
 
 from remit.codes import Code
 from remit.gateway.outcome import EvidenceItem, Outcome, answered
-from remit.jobs.effects.port import Answer
+from remit.jobs.effects.port import WaitAnswer
 from remit.journal.effects import READS, Effect, recorded
 from remit.journal.kinds import (
     UNSET,
@@ -127,10 +127,10 @@ def failed_outcome(error: ErrorInfo, invocation_id: str, duration_us: int, effec
     )
 
 
-async def recorded_answer(completed: WaitCompleted | TimerFired, journal: Journal) -> Answer:
+async def recorded_answer(completed: WaitCompleted | TimerFired, journal: Journal) -> WaitAnswer:
     """Return what a wait ended with. Raises JournalError if its payload cannot be read."""
     if isinstance(completed, TimerFired):
-        return Answer()
+        return WaitAnswer()
     encoded = await journal.value(completed.payload, completed.payload_blob)
     payload = _decode(encoded) if encoded is not None else None
-    return Answer(payload=payload, by=completed.by, timed_out=completed.timed_out)
+    return WaitAnswer(payload=payload, by=completed.by, timed_out=completed.timed_out)

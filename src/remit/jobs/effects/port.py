@@ -23,7 +23,7 @@ from remit.journal.kinds import (
     JobLabeled,
     WaitType,
 )
-from remit.models.prompt import Output, Sampling, ToolSpec, toolset_of
+from remit.models.prompt import OutputForm, Sampling, ToolSpec, toolset_of
 from remit.models.thread import Thread
 
 MakeUndo = Callable[[Any], tuple[str, dict[str, Any]]]
@@ -58,7 +58,7 @@ class CallRequest(msgspec.Struct, frozen=True, kw_only=True):
     """The number of times that it may be made at most; None: as its tool says."""
 
 
-class Question(msgspec.Struct, frozen=True, kw_only=True):
+class ModelQuestion(msgspec.Struct, frozen=True, kw_only=True):
     """A question to a model, as the recipe asks it."""
 
     step: str
@@ -73,7 +73,7 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     """The same; they are looked up when the model is asked, as the catalog's are, and do not count for `hash`."""
     choice: str = "auto"
     sampling: Sampling = Sampling()
-    output: Output | None = None
+    output: OutputForm | None = None
     budget: Budget = Budget()
 
     @property
@@ -120,7 +120,7 @@ class Wait(msgspec.Struct, frozen=True, kw_only=True):
         return f"a decision on step {self.step}" if self.attempt is not None else f"confirmation {self.key}"
 
 
-class Answer(msgspec.Struct, frozen=True, kw_only=True):
+class WaitAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """What a wait ended with."""
 
     payload: Any = None
@@ -138,7 +138,7 @@ class EffectHandler(Protocol):
     default_model: str
     """Name of the model that is asked if a question names none; empty: not known."""
 
-    async def ask(self, question: Question, record: ModelRecord) -> Outcome:
+    async def ask(self, question: ModelQuestion, record: ModelRecord) -> Outcome:
         """Ask a model, or continue a question that was begun."""
         ...
 
@@ -150,11 +150,11 @@ class EffectHandler(Protocol):
         """Read the clock or draw a random value, and record it."""
         ...
 
-    async def wait(self, wait: Wait, record: WaitRecord | None) -> Answer:
+    async def wait(self, wait: Wait, record: WaitRecord | None) -> WaitAnswer:
         """Wait for something outside the job, and record that it came."""
         ...
 
-    async def poll(self, wait: Wait) -> Answer | None:
+    async def poll(self, wait: Wait) -> WaitAnswer | None:
         """Take a signal that has come already, and record that; None if none has."""
         ...
 

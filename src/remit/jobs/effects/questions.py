@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from remit.gateway.confirmation import KIND, Confirmation, binding, stream_of
-from remit.jobs.effects.port import Answer, Wait
+from remit.jobs.effects.port import Wait, WaitAnswer
 from remit.journal.event import HeadQuery
 from remit.journal.kinds import ConfirmationRequested
 
@@ -57,7 +57,7 @@ class Questions:
         found = await self._confirmations.newest(self._writer.stream, confirmation)
         return found.request.expires_at if found else None
 
-    async def answer(self, wait: Wait) -> tuple[Answer, int] | None:
+    async def answer(self, wait: Wait) -> tuple[WaitAnswer, int] | None:
         """Return what happened to the confirmation a wait names; None: still open."""
         stream = stream_of(self._writer.stream, wait.key)
         confirmation = await self._confirmations.load(stream)
@@ -73,7 +73,7 @@ class Questions:
         by, reason = (last.by, last.reason) if last else ("", "")
         if confirmation.state == "expired":
             reason = "no one answered in time"
-        return Answer(payload={"approved": _approved(confirmation), "by": by, "reason": reason}, by=by), 0
+        return WaitAnswer(payload={"approved": _approved(confirmation), "by": by, "reason": reason}, by=by), 0
 
     async def close(self, reason: str) -> None:
         """End what is still open, since no answer is needed any more: withdrawn, or expired if its time was over."""

@@ -18,7 +18,7 @@ _INTEGER: Final = re.compile(r"-?(?:0|[1-9][0-9]*)")
 _DECIMAL: Final = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 
 
-class UnreadableError(Exception):
+class UnreadablePlanError(Exception):
     """The text cannot be read on; carries the problem."""
 
     def __init__(self, place: Place, message: str, expected: str) -> None:
@@ -26,7 +26,7 @@ class UnreadableError(Exception):
         super().__init__(message)
 
 
-class Document:
+class PlanDocument:
     """Takes a document's parts in the order of the text."""
 
     def __init__(self) -> None:
@@ -48,10 +48,10 @@ class Document:
     def open(self, container: dict[str, Any] | list[Any], place: Place) -> None:
         """An object or a list begins. Raises UnreadableError."""
         if self._wants_key():
-            raise UnreadableError(place, "found an object or a list as a key", "a key that is a text")
+            raise UnreadablePlanError(place, "found an object or a list as a key", "a key that is a text")
         path = self._put(container, place)
         if len(path) >= MAX_DEPTH:
-            raise UnreadableError(place, f"found more than {MAX_DEPTH} levels", "less nesting")
+            raise UnreadablePlanError(place, f"found more than {MAX_DEPTH} levels", "less nesting")
         self._open.append((path, container))
 
     def close(self) -> None:
@@ -83,7 +83,7 @@ class Document:
     def _put(self, value: Any, place: Place) -> Path:
         """Add a value where it belongs, and give its path."""
         if len(self._values) >= MAX_VALUES:
-            raise UnreadableError(place, f"found more than {MAX_VALUES:,} values", "a smaller plan")
+            raise UnreadablePlanError(place, f"found more than {MAX_VALUES:,} values", "a smaller plan")
         path: Path = ()
         if not self._open:
             self.value = value
@@ -120,7 +120,7 @@ _SHOWN: Final = 40
 """Characters of a word that a message shows."""
 
 
-def read_json(text: str, document: Document) -> None:
+def read_json(text: str, document: PlanDocument) -> None:
     """Put a JSON text's parts into a document. Raises UnreadableError."""
     _Reader(text, document).read()
 
@@ -128,7 +128,7 @@ def read_json(text: str, document: Document) -> None:
 class _Reader:
     """One pass over one text."""
 
-    def __init__(self, text: str, document: Document) -> None:
+    def __init__(self, text: str, document: PlanDocument) -> None:
         self.text = text
         self.document = document
         self.lines = [0, *(match.end() for match in re.finditer("\n", text))]
@@ -143,12 +143,12 @@ class _Reader:
         while at < len(self.text):
             word = _TOKEN.match(self.text, at)
             if word is None:
-                raise UnreadableError(self.place(at), "found a text without its closing quote", self.due)
+                raise UnreadablePlanError(self.place(at), "found a text without its closing quote", self.due)
             self.take(word[0], at)
             at = self.skip(word.end())
         if self.due != _END:
             expected = f"{self.due} or `{_CLOSES[self.open[-1]]}`" if self.open else self.due
-            raise UnreadableError(self.place(at), "found the end of the text", expected)
+            raise UnreadablePlanError(self.place(at), "found the end of the text", expected)
 
     def skip(self, at: int) -> int:
         """The next position that holds no space."""
@@ -181,7 +181,7 @@ class _Reader:
             self.document.scalar("", self.decoded(word, at), self.place(at))
             self.end_value()
         else:
-            raise UnreadableError(self.place(at), f"found `{word[:_SHOWN]}`", self.due)
+            raise UnreadablePlanError(self.place(at), f"found `{word[:_SHOWN]}`", self.due)
 
     def end_value(self) -> None:
         """A value is complete."""
@@ -193,8 +193,10 @@ class _Reader:
             try:
                 return msgspec.json.decode(word)
             except ValueError as error:
-                raise UnreadableError(self.place(at), f"found a text that is not JSON's: {error}", self.due) from error
+                raise UnreadablePlanError(
+                    self.place(at), f"found a text that is not JSON's: {error}", self.due
+                ) from error
         value = _WORDS.get(word, number(word))
         if value is None and word != "null":
-            raise UnreadableError(self.place(at), f"found `{word[:_SHOWN]}`", self.due)
+            raise UnreadablePlanError(self.place(at), f"found `{word[:_SHOWN]}`", self.due)
         return value

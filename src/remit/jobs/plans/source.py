@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from remit.codes import Code
 from remit.jobs.plans.check import read_plan
-from remit.jobs.plans.document import Document, UnreadableError, read_json
+from remit.jobs.plans.document import PlanDocument, UnreadablePlanError, read_json
 from remit.jobs.plans.problem import InvalidPlanError, Place, PlanProblem
 from remit.settings.file import read_plain
 
@@ -63,7 +63,7 @@ def parse_plan(
     return plan
 
 
-def read_text(text: str, file: str) -> Document:
+def read_text(text: str, file: str) -> PlanDocument:
     """The decoded text with its places, unchecked. Raises InvalidPlanError (`PLAN_UNREADABLE`)."""
     if len(text) > MAX_BYTES or len(text.encode(errors="replace")) > MAX_BYTES:
         raise _unreadable(file, f"found more than {MAX_BYTES:,} bytes", "a smaller plan")
@@ -71,7 +71,7 @@ def read_text(text: str, file: str) -> Document:
         before = text[: match.start()]
         place = before.count("\n") + 1, match.start() - before.rfind("\n")
         raise _unreadable(file, f"found the character {match[0]!a}", "text without it", place)
-    document = Document()
+    document = PlanDocument()
     try:
         if file.endswith(".json"):
             read_json(text, document)
@@ -79,7 +79,7 @@ def read_text(text: str, file: str) -> Document:
             from remit.jobs.plans.yaml_text import read_yaml  # noqa: PLC0415 - see yaml_text.py: it is slow to load
 
             read_yaml(text, document)
-    except UnreadableError as error:
+    except UnreadablePlanError as error:
         problems = [*document.problems, error.problem]
         raise InvalidPlanError(problems, file, code=Code.PLAN_UNREADABLE) from error
     if document.empty:

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import yaml
 
-from remit.jobs.plans.document import Document, UnreadableError, number
+from remit.jobs.plans.document import PlanDocument, UnreadablePlanError, number
 from remit.jobs.plans.problem import Place
 
 LOADERS: Final[list[Any]] = [getattr(yaml, "CSafeLoader", yaml.SafeLoader), yaml.SafeLoader]
@@ -34,7 +34,7 @@ _SPACES: Final = "spaces, not tabs, before the first word of a line"
 _COLON: Final = "a text in quotes where it holds `: `"
 
 
-def read_yaml(text: str, document: Document, loader: Any = LOADERS[0]) -> None:
+def read_yaml(text: str, document: PlanDocument, loader: Any = LOADERS[0]) -> None:
     """Put the parts of a YAML text without U+E000 and U+E001 into a document. Raises UnreadableError."""
     try:
         for event in yaml.parse(_REFERENCE.sub(_HIDDEN, text), Loader=loader):
@@ -45,12 +45,12 @@ def read_yaml(text: str, document: Document, loader: Any = LOADERS[0]) -> None:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         message = f"not YAML: {error.problem or error.context}"
-        raise UnreadableError(_place(mark), message, _hint(text, mark, message)) from error
+        raise UnreadablePlanError(_place(mark), message, _hint(text, mark, message)) from error
     except (yaml.YAMLError, ValueError, OverflowError) as error:
-        raise UnreadableError((1, 1), f"not YAML: {error}", _YAML) from error
+        raise UnreadablePlanError((1, 1), f"not YAML: {error}", _YAML) from error
 
 
-def _take(event: Any, document: Document) -> None:
+def _take(event: Any, document: PlanDocument) -> None:
     """One event of the parser."""
     match event:
         case yaml.AliasEvent():
@@ -72,7 +72,7 @@ def _take(event: Any, document: Document) -> None:
             return
 
 
-def _refuse_decoration(event: Any, document: Document) -> None:
+def _refuse_decoration(event: Any, document: PlanDocument) -> None:
     """Anchors and tags."""
     if event.anchor is not None:
         document.note(_place(event.start_mark), f"found the anchor &{event.anchor}", "a plain value")

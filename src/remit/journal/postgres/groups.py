@@ -26,7 +26,7 @@ from remit.journal.postgres.functions import CONFLICT, LATE
 from remit.journal.postgres.server import ANSWER_S, again, lost, state_of, translated
 
 if TYPE_CHECKING:
-    from remit.journal.postgres.server import Link
+    from remit.journal.postgres.server import PostgresLink
 
 
 _FOLD: Final = 14
@@ -47,7 +47,7 @@ _BOTH: Final = (True, False)
 _STATEMENTS: Final = {(f, e, a): _statement(f, e, a) for f in _BOTH for e in _BOTH for a in _BOTH if f or e}
 
 
-class Group:
+class CommitGroup:
     """Commits that are written together: runs of events, then the others in their order.
 
     All of them are `aside`, or none is; one that is `unleased` is alone.
@@ -203,7 +203,7 @@ RETURNING refused
 class CommitTask:
     """Takes commits and writes them in groups, in the order they were submitted."""
 
-    def __init__(self, link: Link, written: Callable[[bool], None]) -> None:
+    def __init__(self, link: PostgresLink, written: Callable[[bool], None]) -> None:
         self._link = link
         self._written = written
         self._queue: list[Commit | asyncio.Future[None]] = []
@@ -295,7 +295,7 @@ class CommitTask:
         return [outcome for commit in group for outcome in await self._outcomes([commit])]
 
     async def _write(self, commits: Sequence[Commit]) -> Sequence[JournalError | None]:
-        group = Group(commits)
+        group = CommitGroup(commits)
         errors: list[JournalError | None] = [None] * len(commits)
         refused, one_by_one = group.refused(await self._send(group))
         for index in refused:
@@ -303,7 +303,7 @@ class CommitTask:
             errors[index] = (await self._outcomes([commit]))[0] if one_by_one else _conflict(commit)
         return errors
 
-    async def _send(self, group: Group) -> list[int]:
+    async def _send(self, group: CommitGroup) -> list[int]:
         """Write one group exactly once, whatever becomes of connections; the places of the commits refused."""
         statement, arguments = group.statement()
         patience_s = ANSWER_S

@@ -14,22 +14,22 @@ from remit.journal.event import (
     OPEN_STATES,
     Append,
     Blob,
-    Claim,
     Commit,
     Cut,
-    End,
     Ends,
     Event,
-    Fold,
-    Head,
     HeadQuery,
+    JournalFold,
     Lease,
+    LeaseClaim,
     Scanned,
-    Tally,
+    StreamEnd,
+    StreamHead,
+    StreamTally,
 )
 from remit.journal.kinds import StreamPruned
 from remit.journal.labels import KIND, MANY, is_indexed
-from remit.journal.postgres.groups import Group
+from remit.journal.postgres.groups import CommitGroup
 from remit.journal.references import names_in
 from remit.journal.scan import page, reach
 from remit.journal.sharded.shard import Size
@@ -149,13 +149,13 @@ _AMONG: Final = "id = ANY (ARRAY(SELECT head FROM labels WHERE {terms}))"
 _EVERY: Final = "(SELECT true FROM labels WHERE head = heads.id AND {terms})"
 
 
-async def heads_of(db: asyncpg.Connection, streams: Sequence[str]) -> list[Head | None]:
+async def heads_of(db: asyncpg.Connection, streams: Sequence[str]) -> list[StreamHead | None]:
     """The head of each of these streams."""
     found = {row[0]: to_head(row) for row in await db.fetch(f"{HEADS} WHERE stream = ANY ($1)", streams)}
     return [found.get(stream) for stream in streams]
 
 
-async def heads(db: asyncpg.Connection, query: HeadQuery) -> list[Head]:
+async def heads(db: asyncpg.Connection, query: HeadQuery) -> list[StreamHead]:
     """Heads that match, newest first."""
     where, values = ["true"], list[Any]()
 
@@ -214,10 +214,12 @@ async def counts(db: asyncpg.Connection, kind: str) -> dict[str, int]:
     return {row[0]: row[1] for row in rows}
 
 
-async def tallies(db: asyncpg.Connection, kind: str, since: int, width: int, bounds: Sequence[int]) -> list[Tally]:
+async def tallies(
+    db: asyncpg.Connection, kind: str, since: int, width: int, bounds: Sequence[int]
+) -> list[StreamTally]:
     """Return how many streams of a kind were made in each stretch of time; only streams since then are looked at."""
     rows = await db.fetch(_TALLIES.format(took=reached(bounds)), kind, since, width)
-    return [Tally(*row) for row in rows]
+    return [StreamTally(*row) for row in rows]
 
 
 async def events(db: asyncpg.Connection, wanted: Sequence[tuple[str, int, int]]) -> list[list[Event]]:
@@ -240,7 +242,7 @@ async def ends(db: asyncpg.Connection, horizon: Horizon, after: int, limit: int)
     settled, newest = await horizon.reach(db, after)
     reached = max(after, min(settled, after + limit))
     rows = await db.fetch(_ENDS, after, reached)
-    return Ends(tuple([End(*row) for row in rows]), reached, more=reached < newest)
+    return Ends(tuple([StreamEnd(*row) for row in rows]), reached, more=reached < newest)
 
 
 async def level(db: asyncpg.Connection, position: int) -> int:
@@ -268,14 +270,14 @@ async def blobs(db: asyncpg.Connection, after: str, limit: int) -> list[Blob]:
     return [Blob(*row) for row in await db.fetch(sql, after, limit)]
 
 
-async def folds(db: asyncpg.Connection, name: str, parts: Sequence[str]) -> list[Fold]:
+async def folds(db: asyncpg.Connection, name: str, parts: Sequence[str]) -> list[JournalFold]:
     """A fold and some of its parts."""
     names = [name, *(f"{name}/{part}" for part in parts)]
     sql = "SELECT name, position, data FROM folds WHERE name = ANY ($1) ORDER BY name"
-    return [Fold(*row) for row in await db.fetch(sql, names)]
+    return [JournalFold(*row) for row in await db.fetch(sql, names)]
 
 
-async def keep_folds(db: asyncpg.Connection, kept: Sequence[Fold], before: int) -> bool:
+async def keep_folds(db: asyncpg.Connection, kept: Sequence[JournalFold], before: int) -> bool:
     """Replace folds, if the first is still the one that they continue."""
     async with db.transaction():
         # The lock of this fold, for one that is not kept yet has no row to lock; then its parts.
@@ -312,7 +314,7 @@ async def cut(db: asyncpg.Connection, cut: Cut) -> bool:
             if not cut.names.isdisjoint(names_in(data)):
                 return False
         for append in cut.appends:
-            statement, columns = Group([Commit(appends=(append,), at=append.at)]).alone()
+            statement, columns = CommitGroup([Commit(appends=(append,), at=append.at)]).alone()
             if await db.fetchval(statement, *columns):
                 raise conflict(append.stream)
         await db.execute(_BEFORE, streams, [append.events[0].seq for append in cut.appends])
@@ -326,13 +328,13 @@ async def freeze(db: asyncpg.Connection, append: Append) -> None:
     async with db.transaction():
         await db.execute("LOCK TABLE heads, folds IN EXCLUSIVE MODE")
         await db.execute(_EVICT, append.at)
-        statement, columns = Group([Commit(appends=(append,), at=append.at)]).alone()
+        statement, columns = CommitGroup([Commit(appends=(append,), at=append.at)]).alone()
         if await db.fetchval(statement, *columns):
             raise conflict(append.stream)
         await db.execute(f"SELECT {_TELL}")
 
 
-async def claim(db: asyncpg.Connection, request: Claim) -> list[Lease]:
+async def claim(db: asyncpg.Connection, request: LeaseClaim) -> list[Lease]:
     """Lease due streams, passing over those that someone else is leasing at this moment."""
     rows = await db.fetch(
         _CLAIM,
@@ -349,13 +351,13 @@ async def claim(db: asyncpg.Connection, request: Claim) -> list[Lease]:
     return [replace(_lease(row), turn=row["turn"]) for row in rows]
 
 
-async def due(db: asyncpg.Connection, request: Claim) -> list[Head]:
+async def due(db: asyncpg.Connection, request: LeaseClaim) -> list[StreamHead]:
     """Heads of due streams, as a claim would lease them."""
     values = (request.kind, request.now, request.limit, request.states, request.routes, request.after)
     return [to_head(row) for row in await db.fetch(_DUE, *values)]
 
 
-async def acquire(db: asyncpg.Connection, stream: str, request: Claim, over: str | None) -> list[Lease]:
+async def acquire(db: asyncpg.Connection, stream: str, request: LeaseClaim, over: str | None) -> list[Lease]:
     """Lease one stream; nothing if it is closed or someone else's lease runs."""
     values = (stream, request.now, over, request.owner, request.lease_until, request.state)
     return [_lease(row) for row in await db.fetch(_ACQUIRE, *values)]
@@ -402,7 +404,7 @@ async def routes(db: asyncpg.Connection, kind: str) -> list[str]:
     return names
 
 
-async def leases(db: asyncpg.Connection, kind: str) -> list[Head]:
+async def leases(db: asyncpg.Connection, kind: str) -> list[StreamHead]:
     """Heads that someone holds."""
     return [to_head(row) for row in await db.fetch(_HELD, kind)]
 

@@ -224,7 +224,7 @@ def load_driver() -> Any:
     return asyncpg
 
 
-class Link:
+class PostgresLink:
     """One connection for one user of it, made when it is first needed and again when it is lost."""
 
     def __init__(self, address: Address) -> None:

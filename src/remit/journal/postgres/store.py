@@ -25,17 +25,17 @@ from remit.journal.commit import journal_closed, settle, taken
 from remit.journal.event import (
     Append,
     Blob,
-    Claim,
     Commit,
     Cut,
     Ends,
     Event,
-    Fold,
-    Head,
     HeadQuery,
+    JournalFold,
     Lease,
+    LeaseClaim,
     Scanned,
-    Tally,
+    StreamHead,
+    StreamTally,
 )
 from remit.journal.postgres import queries
 from remit.journal.postgres.groups import CommitTask
@@ -45,15 +45,15 @@ from remit.journal.postgres.server import (
     ANSWER_S,
     PATIENCE_S,
     Address,
-    Link,
+    PostgresLink,
     Readers,
     connect,
     load_driver,
     persist,
     translated,
 )
-from remit.journal.sharded.shard import NAME, Identity, Size
-from remit.journal.watch import Watch
+from remit.journal.sharded.shard import NAME, ShardIdentity, Size
+from remit.journal.watch import JournalMarks
 from remit.journal.writer import copy_error
 from remit.tasks import Tasks
 
@@ -181,20 +181,20 @@ class PostgresStore:
         load_driver()
         self._address = Address.parse(url)
         self._clock = clock
-        self._watch = Watch()
+        self._watch = JournalMarks()
         self._commits: CommitTask | None = None
-        self._identity: Identity | None = None
+        self._identity: ShardIdentity | None = None
         """Its place among the shards of a journal, if it is one."""
         self._early: list[Commit] = []
         self._readers = Readers(self._address)
-        self._heads = Lookups[str, Head | None](
+        self._heads = Lookups[str, StreamHead | None](
             lambda streams: self._readers.run(lambda db: queries.heads_of(db, streams)), _HEADS
         )
         self._events = Lookups[tuple[str, int, int], list[Event]](
             lambda wanted: self._readers.run(lambda db: queries.events(db, wanted)), _PAGES
         )
         self._horizon = Horizon()
-        self._listener = Listener(self._address, self._watch.notify, self._watch.fail)
+        self._listener = PostgresListener(self._address, self._watch.notify, self._watch.fail)
         self._closed = False
         self._opening = asyncio.create_task(self._open(), name="remit:journal-open")
 
@@ -208,7 +208,7 @@ class PostgresStore:
             try:
                 await migrate(connection, self._address.schema)
                 for fold in await queries.folds(connection, NAME, ()):
-                    self._identity = msgspec.json.decode(fold.data, type=Identity)
+                    self._identity = msgspec.json.decode(fold.data, type=ShardIdentity)
             finally:
                 await connection.close()
             await self._readers.open()
@@ -217,7 +217,7 @@ class PostgresStore:
             early, self._early = self._early, []
             settle([(commit, failure) for commit in early])
             return failure
-        self._commits = CommitTask(Link(self._address), self._watch.notify)
+        self._commits = CommitTask(PostgresLink(self._address), self._watch.notify)
         early, self._early = self._early, []
         for commit in early:
             self.submit(commit)
@@ -261,17 +261,17 @@ class PostgresStore:
         await (await self._opened()).drained()
         return await self._readers.run(work)
 
-    async def head(self, stream: str) -> Head | None:
+    async def head(self, stream: str) -> StreamHead | None:
         await self.drained()
         return await self._heads.find(stream)
 
-    async def heads(self, query: HeadQuery) -> list[Head]:
+    async def heads(self, query: HeadQuery) -> list[StreamHead]:
         return await self._reading(lambda db: queries.heads(db, query))
 
     async def counts(self, kind: str) -> dict[str, int]:
         return await self._reading(lambda db: queries.counts(db, kind))
 
-    async def tallies(self, kind: str, since: int, width: int, bounds: Sequence[int]) -> list[Tally]:
+    async def tallies(self, kind: str, since: int, width: int, bounds: Sequence[int]) -> list[StreamTally]:
         return await self._reading(lambda db: queries.tallies(db, kind, since, width, bounds))
 
     async def read(self, stream: str, after: int, limit: int) -> list[Event]:
@@ -301,10 +301,10 @@ class PostgresStore:
     async def ends(self, after: int, limit: int) -> Ends:
         return await self._reading(lambda db: queries.ends(db, self._horizon, after, limit))
 
-    async def folds(self, name: str, parts: tuple[str, ...]) -> list[Fold]:
+    async def folds(self, name: str, parts: tuple[str, ...]) -> list[JournalFold]:
         return await self._reading(lambda db: queries.folds(db, name, parts))
 
-    async def keep_folds(self, folds: Sequence[Fold], before: int) -> bool:
+    async def keep_folds(self, folds: Sequence[JournalFold], before: int) -> bool:
         return await self._reading(lambda db: queries.keep_folds(db, folds, before))
 
     async def blob(self, digest: str) -> bytes | None:
@@ -334,13 +334,13 @@ class PostgresStore:
     async def next_due(self, kind: str, routes: tuple[str, ...]) -> int | None:
         return await self._reading(lambda db: queries.next_due(db, kind, routes))
 
-    async def due(self, claim: Claim) -> list[Head]:
+    async def due(self, claim: LeaseClaim) -> list[StreamHead]:
         return await self._reading(lambda db: queries.due(db, claim))
 
     async def routes(self, kind: str) -> list[str]:
         return await self._reading(lambda db: queries.routes(db, kind))
 
-    async def leases(self, kind: str) -> list[Head]:
+    async def leases(self, kind: str) -> list[StreamHead]:
         return await self._reading(lambda db: queries.leases(db, kind))
 
     def is_older(self) -> bool:
@@ -357,10 +357,10 @@ class PostgresStore:
 
     # --- leases
 
-    async def claim(self, claim: Claim) -> list[Lease]:
+    async def claim(self, claim: LeaseClaim) -> list[Lease]:
         return await self._leased(lambda db: queries.claim(db, claim))
 
-    async def acquire(self, stream: str, claim: Claim, over: str | None) -> Lease | None:
+    async def acquire(self, stream: str, claim: LeaseClaim, over: str | None) -> Lease | None:
         leases = await self._leased(lambda db: queries.acquire(db, stream, claim, over))
         return leases[0] if leases else None
 
@@ -412,7 +412,7 @@ _ANYTHING: Final = True
 """Report, whenever listening begins, that heads may have changed meanwhile."""
 
 
-class Listener:
+class PostgresListener:
     """Listens from the first wait on, for as long as the journal is open."""
 
     def __init__(self, address: Address, news: Callable[[bool], None], failed: Callable[[JournalError], None]) -> None:

@@ -19,7 +19,7 @@ import msgspec
 
 from remit.codes import Code
 from remit.errors import ChainBrokenError, UsageError
-from remit.journal.event import Head, HeadPatch, HeadQuery
+from remit.journal.event import HeadPatch, HeadQuery, StreamHead
 from remit.journal.examination import examine
 from remit.journal.journal import Journal
 from remit.journal.kinds import JournalMoved, OptionalRaw, OptionalRef
@@ -29,14 +29,14 @@ from remit.journal.retirement import (
     LIVE,
     MOVED,
     STREAM,
-    Standing,
+    CopyState,
     is_final,
     mark_final,
     mark_live,
     refusal,
     standing_of,
 )
-from remit.journal.sharded.shard import NAME, Identity, ShardStore
+from remit.journal.sharded.shard import NAME, ShardIdentity, ShardStore
 from remit.journal.values import RESTORE, value
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ async def move_shard(
     folds = await source.folds(NAME, ())
     if not folds:
         raise UsageError(f"{source.url} is no shard", remedy="Use `remit journal copy` for a journal of its own.")
-    number = msgspec.json.decode(folds[0].data, type=Identity).number
+    number = msgspec.json.decode(folds[0].data, type=ShardIdentity).number
     here, there = await standing_of(begin), await end.head(STREAM)
     if here.state == LIVE:
         if await end.heads(HeadQuery(limit=1)):
@@ -85,7 +85,7 @@ async def move_shard(
         writer = begin.writer(STREAM, KIND, await begin.head(STREAM))
         patch = HeadPatch(state=MOVED, title=target.url)
         await source.freeze(writer.stage(JournalMoved(target=target.url), patch=patch))
-    elif here != Standing(MOVED, target.url):
+    elif here != CopyState(MOVED, target.url):
         raise refusal(source.url, here.state, here.place)
     streams, final = 0, await is_final(begin)
     if there is not None and there.state == LIVE:
@@ -141,7 +141,7 @@ async def _prove(whole: _Whole, step: Step) -> int:
     return count
 
 
-async def _prove_stream(whole: _Whole, head: Head, proven: set[str]) -> None:
+async def _prove_stream(whole: _Whole, head: StreamHead, proven: set[str]) -> None:
     end = whole.end
     if await end.head(head.stream) != head:
         raise ChainBrokenError(f"{head.stream}: the copy differs from the original", remedy="Empty it, and move again.")

@@ -23,7 +23,7 @@ from remit.clock import SystemClock
 from remit.codes import Code
 from remit.errors import JournalError, SettingsError
 from remit.journal.commit import journal_closed, settle
-from remit.journal.event import Append, Commit, Fold, HeadQuery
+from remit.journal.event import Append, Commit, HeadQuery, JournalFold
 from remit.journal.port import Store
 from remit.journal.retirement import RETIRED, STREAM, refusal
 from remit.journal.sharded.placement import shard_of
@@ -75,7 +75,7 @@ class ShardStore(Store, Protocol):
         ...
 
 
-class Identity(msgspec.Struct, frozen=True):
+class ShardIdentity(msgspec.Struct, frozen=True):
     """The place of a shard among others, as it keeps it."""
 
     journal: str
@@ -103,7 +103,7 @@ class Shard:
         self.number, self.count = number, count
         self.store = open_store()
         self.url = self.store.url
-        self.identity: Identity | None = None
+        self.identity: ShardIdentity | None = None
         """None: it was not asked yet."""
         self.failure: JournalError | None = None
         """None: it answers, as far as is known."""
@@ -126,7 +126,7 @@ class Shard:
 
     # --- use
 
-    async def joined(self) -> Identity:
+    async def joined(self) -> ShardIdentity:
         """Return what it is, once it was asked. Raises JournalError, or SettingsError if it is another shard."""
         if self.identity is None and self._joining is not None and not self._closed:
             await asyncio.wait([self._joining])
@@ -218,7 +218,7 @@ class Shard:
         """Fail for good: it is not the shard that the settings say."""
         self.failure = error
 
-    async def _ask_identity(self) -> Identity:
+    async def _ask_identity(self) -> ShardIdentity:
         """Return what it keeps, or let it become a shard. Raises JournalError, or SettingsError if it is another."""
         head = await self.store.head(STREAM)
         if head is not None and head.state in RETIRED:
@@ -227,10 +227,10 @@ class Shard:
         if not folds:
             if await self.store.heads(HeadQuery(limit=1)):
                 raise SettingsError(f"{self.url} is a journal of its own, not a shard", remedy=_CHOOSE)
-            new = Identity(await self._journal(), self.number, self.count)
-            await self.store.keep_folds([Fold(NAME, 1, msgspec.json.encode(new))], 0)
+            new = ShardIdentity(await self._journal(), self.number, self.count)
+            await self.store.keep_folds([JournalFold(NAME, 1, msgspec.json.encode(new))], 0)
             folds = await self.store.folds(NAME, ())  # another process may have been faster
-        identity = msgspec.json.decode(folds[0].data, type=Identity)
+        identity = msgspec.json.decode(folds[0].data, type=ShardIdentity)
         if (identity.number, identity.count) != (self.number, self.count):
             reason = f"{self.url} is shard {identity.number} of {identity.count}, not {self.number} of {self.count}"
             raise SettingsError(reason, remedy=_ORDER)

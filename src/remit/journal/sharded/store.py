@@ -46,34 +46,34 @@ from remit.ids import new_id
 from remit.journal.commit import settle
 from remit.journal.event import (
     Blob,
-    Claim,
     Commit,
     Cut,
-    End,
     Ends,
     Event,
-    Fold,
-    Head,
     HeadQuery,
+    JournalFold,
     Lease,
+    LeaseClaim,
     Placed,
     Scanned,
-    Tally,
+    StreamEnd,
+    StreamHead,
+    StreamTally,
 )
 from remit.journal.references import names_in
 from remit.journal.retirement import STREAM
 from remit.journal.sharded.placement import shard_of, to_global, to_local
 from remit.journal.sharded.shard import Shard, Shards, ShardStore, Size
-from remit.journal.watch import Watch, done
+from remit.journal.watch import JournalMarks, done
 from remit.tasks import Tasks
 
 Wait = Callable[[ShardStore, int], Awaitable[int]]
 
 
-class News:
+class ShardNews:
     """Follows each shard from the first wait on, and again once it is back."""
 
-    def __init__(self, shards: Shards, watch: Watch) -> None:
+    def __init__(self, shards: Shards, watch: JournalMarks) -> None:
         self._shards, self._watch = shards, watch
         self._followed: dict[int, list[asyncio.Task[None]]] = {}
         self._beginning = asyncio.Lock()
@@ -159,7 +159,7 @@ class Scans:
 
     async def ends(self, after: int, limit: int) -> Ends:
         """As Store.ends. Raises as `scan` does."""
-        newest: dict[str, End] = {}
+        newest: dict[str, StreamEnd] = {}
         end, position, more = after + limit, after, True
         while more and position < end:
             page = await self.scan(position, (), min(_PAGE, limit))
@@ -167,7 +167,7 @@ class Scans:
                 if placed.position <= end:
                     event = placed.event
                     newest.pop(event.stream, None)  # the newest one says its place in the order
-                    newest[event.stream] = End(event.stream, event.seq, event.hash)
+                    newest[event.stream] = StreamEnd(event.stream, event.seq, event.hash)
             more = page.more or any(placed.position > end for placed in page.events)
             if page.position == position:
                 break
@@ -203,7 +203,7 @@ class Lists:
         self._ends: OrderedDict[bytes, dict[int, HeadQuery]] = OrderedDict()
         """By page: the query with which each shard goes on."""
 
-    async def heads(self, query: HeadQuery) -> list[Head]:
+    async def heads(self, query: HeadQuery) -> list[StreamHead]:
         """Heads that match, newest stream first, of the shards that answer."""
         if query.prefix.count("/") > 1:  # all below one root
             return await self._shards.of(query.prefix).ask(lambda store: store.heads(query))
@@ -232,7 +232,7 @@ class Lists:
         others = {number: replace(query, before=None, until=created_at + (number > own)) for number in range(count)}
         return {**others, own: query}
 
-    def _remember(self, query: HeadQuery, queries: dict[int, HeadQuery], heads: Sequence[Head]) -> None:
+    def _remember(self, query: HeadQuery, queries: dict[int, HeadQuery], heads: Sequence[StreamHead]) -> None:
         queries = dict(queries)
         for head in heads:
             number = shard_of(head.stream, self._shards.count)
@@ -241,13 +241,13 @@ class Lists:
         if len(self._ends) > _PAGES:
             self._ends.popitem(last=False)
 
-    async def due(self, claim: Claim) -> list[Head]:
+    async def due(self, claim: LeaseClaim) -> list[StreamHead]:
         """Return what a claim would get now, of the shards that answer."""
         more = replace(claim, limit=claim.limit + 1)  # whether there are more decides the order
         pages = await self._shards.some(lambda _, store: store.due(more))
         return _in_turn([head for page in pages.values() for head in page], claim)
 
-    async def claim(self, claim: Claim) -> list[Lease]:
+    async def claim(self, claim: LeaseClaim) -> list[Lease]:
         """Lease what is due, first the most urgent of all shards: each is asked for as many as it has of them."""
         heads = await self.due(claim)
         wanted = self._shards.by_number(heads, lambda head: head.stream)
@@ -263,7 +263,7 @@ class Lists:
         return [replace(lease, turn=turn) for lease in every]
 
 
-def _in_turn(heads: list[Head], claim: Claim) -> list[Head]:
+def _in_turn(heads: list[StreamHead], claim: LeaseClaim) -> list[StreamHead]:
     """The first of these due heads: by urgency, and shares in turn if there are more than the claim takes."""
     heads.sort(key=_urgency)
     if len(heads) <= claim.limit:
@@ -276,7 +276,7 @@ def _in_turn(heads: list[Head], claim: Claim) -> list[Head]:
     return sorted(heads, key=lambda head: places[head.stream])[: claim.limit]
 
 
-def _place(share: str, claim: Claim) -> tuple[bool, str]:
+def _place(share: str, claim: LeaseClaim) -> tuple[bool, str]:
     """The place of a share after the one that had the last turn."""
     return share <= claim.after, share
 
@@ -285,11 +285,11 @@ def _key(query: HeadQuery, last: str) -> bytes:
     return msgspec.json.encode(replace(query, before=last, limit=0), order="deterministic")
 
 
-def _age(head: Head) -> int:
+def _age(head: StreamHead) -> int:
     return -head.created_at
 
 
-def _urgency(head: Head) -> tuple[int, int, int]:
+def _urgency(head: StreamHead) -> tuple[int, int, int]:
     return -head.priority, head.due_at or 0, head.created_at
 
 
@@ -321,8 +321,8 @@ class ShardedStore:
         self.shards = Shards(opened)
         self._owner = opened[0]
         self._lists, self._scans = Lists(self.shards), Scans(self.shards)
-        self._watch = Watch()
-        self._news = News(self.shards, self._watch)
+        self._watch = JournalMarks()
+        self._news = ShardNews(self.shards, self._watch)
         self._tasks = Tasks()
         self._owner.join(_new_journal)
         for shard in opened[1:]:
@@ -410,7 +410,7 @@ class ShardedStore:
         await self.shards.some(lambda _, store: store.drained())
         await self._tasks.ended()
 
-    async def keep_folds(self, folds: Sequence[Fold], before: int) -> bool:
+    async def keep_folds(self, folds: Sequence[JournalFold], before: int) -> bool:
         return await self._owner.ask(lambda store: store.keep_folds(folds, before))
 
     async def prune(self, now: int, limit: int) -> int:
@@ -443,12 +443,12 @@ class ShardedStore:
 
     # --- reading
 
-    async def head(self, stream: str) -> Head | None:
+    async def head(self, stream: str) -> StreamHead | None:
         if stream == STREAM:  # each shard has its own
             return None
         return await self.shards.of(stream).ask(lambda store: store.head(stream))
 
-    async def heads(self, query: HeadQuery) -> list[Head]:
+    async def heads(self, query: HeadQuery) -> list[StreamHead]:
         return await self._lists.heads(query)
 
     async def counts(self, kind: str) -> dict[str, int]:
@@ -457,12 +457,12 @@ class ShardedStore:
             counts.update(one)
         return dict(counts)
 
-    async def tallies(self, kind: str, since: int, width: int, bounds: Sequence[int]) -> list[Tally]:
+    async def tallies(self, kind: str, since: int, width: int, bounds: Sequence[int]) -> list[StreamTally]:
         numbers = Counter[tuple[int, str, int | None]]()
         for tallies in (await self.shards.some(lambda _, store: store.tallies(kind, since, width, bounds))).values():
             for tally in tallies:
                 numbers[tally.stretch, tally.state, tally.took] += tally.number
-        return [Tally(*key, number) for key, number in numbers.items()]
+        return [StreamTally(*key, number) for key, number in numbers.items()]
 
     async def read(self, stream: str, after: int, limit: int) -> list[Event]:
         return await self.shards.of(stream).ask(lambda store: store.read(stream, after, limit))
@@ -473,7 +473,7 @@ class ShardedStore:
     async def ends(self, after: int, limit: int) -> Ends:
         return await self._scans.ends(after, limit)
 
-    async def folds(self, name: str, parts: tuple[str, ...]) -> list[Fold]:
+    async def folds(self, name: str, parts: tuple[str, ...]) -> list[JournalFold]:
         return await self._owner.ask(lambda store: store.folds(name, parts))
 
     async def blob(self, digest: str) -> bytes | None:
@@ -496,13 +496,13 @@ class ShardedStore:
 
     # --- leases
 
-    async def claim(self, claim: Claim) -> list[Lease]:
+    async def claim(self, claim: LeaseClaim) -> list[Lease]:
         return await self._lists.claim(claim)
 
-    async def due(self, claim: Claim) -> list[Head]:
+    async def due(self, claim: LeaseClaim) -> list[StreamHead]:
         return await self._lists.due(claim)
 
-    async def acquire(self, stream: str, claim: Claim, over: str | None) -> Lease | None:
+    async def acquire(self, stream: str, claim: LeaseClaim, over: str | None) -> Lease | None:
         return await self.shards.of(stream).ask(lambda store: store.acquire(stream, claim, over))
 
     async def renew(self, leases: Sequence[tuple[str, int]], lease_until: int) -> list[str]:
@@ -523,7 +523,7 @@ class ShardedStore:
         answers = await self.shards.some(lambda _, store: store.routes(kind))
         return sorted({route for routes in answers.values() for route in routes})
 
-    async def leases(self, kind: str) -> list[Head]:
+    async def leases(self, kind: str) -> list[StreamHead]:
         answers = await self.shards.some(lambda _, store: store.leases(kind))
         return [*merge(*answers.values(), key=lambda head: head.lease_until or 0)]
 

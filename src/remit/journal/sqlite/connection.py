@@ -235,7 +235,7 @@ _NO_SPACE: Final = ((apsw.IOError, Code.JOURNAL_FULL, _FREE),)
 """The shared memory beside the file could not grow: nothing else is as small and fails first."""
 
 
-class Translation:
+class SqliteErrors:
     """Raises errors of SQLite and of the file system as JournalError; may be entered again and again."""
 
     __slots__ = ("_path",)
@@ -273,7 +273,7 @@ _STALE: Final = "The file changes while it is read. Try again, or read it where 
 Stamp = tuple[tuple[int, int, int], ...]
 
 
-class Look:
+class ReadConnection:
     """A connection that reads; one thread uses it at a time."""
 
     def __init__(self, path: str, busy_ms: int, *, writable: bool = False) -> None:
@@ -378,12 +378,12 @@ def is_older(path: str) -> bool:
         db.close()
 
 
-def instead(refused: JournalError, path: str, busy_ms: int) -> Look:
+def instead(refused: JournalError, path: str, busy_ms: int) -> ReadConnection:
     """Return what reads a file that could not be opened to write. Raises what that was refused with if nothing does."""
     if refused.code not in _LOOKED_AT:
         raise refused
     try:
-        return Look(path, busy_ms)
+        return ReadConnection(path, busy_ms)
     except (apsw.Error, OSError):
         raise refused from None
 

@@ -20,7 +20,20 @@ import msgspec
 
 from remit.errors import JournalError
 from remit.journal.commit import COLUMNS, HEADS, reached, to_head
-from remit.journal.event import OPEN_STATES, Blob, Claim, End, Ends, Event, Fold, Head, HeadQuery, Lease, Scanned, Tally
+from remit.journal.event import (
+    OPEN_STATES,
+    Blob,
+    Ends,
+    Event,
+    HeadQuery,
+    JournalFold,
+    Lease,
+    LeaseClaim,
+    Scanned,
+    StreamEnd,
+    StreamHead,
+    StreamTally,
+)
 from remit.journal.kinds import StreamPruned
 from remit.journal.labels import KIND, MANY, is_indexed
 from remit.journal.references import names_in
@@ -55,13 +68,13 @@ _LOOKS: Final = 32
 """Shares that a claim looks at although nothing of theirs may be due; then it takes what is longest due."""
 
 
-def claim(db: apsw.Connection, request: Claim) -> list[Lease]:
+def claim(db: apsw.Connection, request: LeaseClaim) -> list[Lease]:
     """Lease due streams."""
     heads, turn = _waiting(db, request)
     return [take(db, head, request, turn) for head in heads]
 
 
-def take(db: apsw.Connection, found: Head, request: Claim, turn: str = "") -> Lease:
+def take(db: apsw.Connection, found: StreamHead, request: LeaseClaim, turn: str = "") -> Lease:
     """Lease a stream that is free, on the terms of a claim."""
     state = (request.state if found.state in OPEN_STATES else None) or found.state
     db.execute(_LEASE, (request.owner, request.lease_until, state, found.stream))
@@ -78,18 +91,18 @@ def take(db: apsw.Connection, found: Head, request: Claim, turn: str = "") -> Le
     )
 
 
-def due(db: apsw.Connection, request: Claim) -> list[Head]:
+def due(db: apsw.Connection, request: LeaseClaim) -> list[StreamHead]:
     """Heads of due streams, as a claim would lease them."""
     return _waiting(db, request)[0]
 
 
-def _waiting(db: apsw.Connection, request: Claim) -> tuple[list[Head], str]:
+def _waiting(db: apsw.Connection, request: LeaseClaim) -> tuple[list[StreamHead], str]:
     """Heads of due streams, and the share whose turn was last.
 
     One index search per route and priority in use, however many streams wait. Shares take turns where more is due than
     there is room for.
     """
-    found, turn = list[Head](), request.after
+    found, turn = list[StreamHead](), request.after
     for priority, routes in _queues(db, request.kind, request.routes):
         room = request.limit - len(found)
         rows = list(islice(_queue(db, request, priority, routes, room + 1), room + 1))
@@ -104,7 +117,7 @@ def _waiting(db: apsw.Connection, request: Claim) -> tuple[list[Head], str]:
 
 
 def _queue(
-    db: apsw.Connection, request: Claim, priority: int, routes: Sequence[str], limit: int, *share: str
+    db: apsw.Connection, request: LeaseClaim, priority: int, routes: Sequence[str], limit: int, *share: str
 ) -> Iterator[Sequence[Any]]:
     """Rows of what is due on these routes, of one share or of all, longest due first."""
     sql = _due_sql(len(request.states), of_share=bool(share))
@@ -114,7 +127,7 @@ def _queue(
 
 
 def _in_turn(
-    db: apsw.Connection, request: Claim, priority: int, routes: Sequence[str], room: int, after: str
+    db: apsw.Connection, request: LeaseClaim, priority: int, routes: Sequence[str], room: int, after: str
 ) -> tuple[list[Sequence[Any]], str]:
     """Rows of what is due, one of each share in turn, beginning after one share; and the share looked at last."""
     rows, queues, share = list[Sequence[Any]](), [], after
@@ -129,7 +142,9 @@ def _in_turn(
     return rows + list(islice(later, room - len(rows))), share
 
 
-def _shares(db: apsw.Connection, request: Claim, priority: int, routes: Sequence[str], after: str) -> Iterator[str]:
+def _shares(
+    db: apsw.Connection, request: LeaseClaim, priority: int, routes: Sequence[str], after: str
+) -> Iterator[str]:
     """Every share in which streams wait for a worker: those after this one by name, then the others."""
 
     def following(least: str) -> str | None:
@@ -263,7 +278,7 @@ _EACH: Final = "EXISTS (SELECT 1 FROM labels WHERE head = heads.id AND {terms})"
 _LAST_CHARACTER: Final = "\U0010ffff"
 
 
-def head(db: apsw.Connection, stream: str) -> Head | None:
+def head(db: apsw.Connection, stream: str) -> StreamHead | None:
     """The head of a stream."""
     row = db.execute(_HEAD, (stream,)).fetchone()
     return to_head(row) if row else None
@@ -278,7 +293,7 @@ class _Labeled(NamedTuple):
     """Whether an index of labels has few heads to look at."""
 
 
-def heads(db: apsw.Connection, query: HeadQuery) -> list[Head]:
+def heads(db: apsw.Connection, query: HeadQuery) -> list[StreamHead]:
     """Heads that match, newest first."""
     labeled = _labeled(db, query)
     if query.kind is None or query.prefix or not query.states[1:]:
@@ -361,9 +376,9 @@ def counts(db: apsw.Connection, kind: str) -> dict[str, int]:
     return dict(db.execute("SELECT state, count(*) FROM heads WHERE kind = ? GROUP BY state", (kind,)))
 
 
-def tallies(db: apsw.Connection, kind: str, since: int, width: int, bounds: Sequence[int]) -> list[Tally]:
+def tallies(db: apsw.Connection, kind: str, since: int, width: int, bounds: Sequence[int]) -> list[StreamTally]:
     """Return how many streams of a kind were made in each stretch of time; only streams since then are looked at."""
-    return [Tally(*row) for row in db.execute(_TALLIES.format(took=reached(bounds)), (kind, since, width))]
+    return [StreamTally(*row) for row in db.execute(_TALLIES.format(took=reached(bounds)), (kind, since, width))]
 
 
 def events(db: apsw.Connection, stream: str, after: int, limit: int) -> list[Event]:
@@ -386,7 +401,7 @@ def ends(db: apsw.Connection, after: int, limit: int) -> Ends:
     newest = db.execute("SELECT max(position) FROM events").get or 0
     reached = max(after, min(newest, after + limit))
     rows = db.execute(_ENDS, (after, reached))
-    return Ends(tuple([End(*row) for row in rows]), reached, more=reached < newest)
+    return Ends(tuple([StreamEnd(*row) for row in rows]), reached, more=reached < newest)
 
 
 def retired(db: apsw.Connection, url: str) -> JournalError | None:
@@ -413,11 +428,11 @@ def blobs(db: apsw.Connection, after: str, limit: int) -> list[Blob]:
     return [Blob(*row) for row in rows]
 
 
-def folds(db: apsw.Connection, name: str, parts: Sequence[str]) -> list[Fold]:
+def folds(db: apsw.Connection, name: str, parts: Sequence[str]) -> list[JournalFold]:
     """A fold and some of its parts."""
     names = msgspec.json.encode([name, *(f"{name}/{part}" for part in parts)]).decode()
     sql = "SELECT name, position, data FROM folds WHERE name IN (SELECT value FROM json_each(?)) ORDER BY name"
-    return [Fold(*row) for row in db.execute(sql, (names,))]
+    return [JournalFold(*row) for row in db.execute(sql, (names,))]
 
 
 def named_since(db: apsw.Connection, names: AbstractSet[str], after: int) -> bool:
@@ -426,7 +441,7 @@ def named_since(db: apsw.Connection, names: AbstractSet[str], after: int) -> boo
     return any(not names.isdisjoint(names_in(data)) for (data,) in rows)
 
 
-def keep_folds(db: apsw.Connection, kept: Sequence[Fold], before: int) -> bool:
+def keep_folds(db: apsw.Connection, kept: Sequence[JournalFold], before: int) -> bool:
     """Replace folds, if the first is still the one that they continue."""
     if (db.execute("SELECT position FROM folds WHERE name = ?", (kept[0].name,)).get or 0) != before:
         return False
@@ -442,7 +457,7 @@ def prune(db: apsw.Connection, now: int, limit: int) -> int:
     return db.changes()
 
 
-def acquire(db: apsw.Connection, stream: str, request: Claim, over: str | None) -> list[Lease]:
+def acquire(db: apsw.Connection, stream: str, request: LeaseClaim, over: str | None) -> list[Lease]:
     """Lease one stream; nothing if it is closed or someone else's lease runs."""
     rows = db.execute(_FREE, (stream, request.now, over)).fetchall()
     return [take(db, to_head(row), request) for row in rows]
@@ -472,7 +487,7 @@ def wakes(db: apsw.Connection, streams: Sequence[str]) -> dict[str, int]:
     return dict(db.execute(sql, (msgspec.json.encode(streams).decode(),)))
 
 
-def leases(db: apsw.Connection, kind: str) -> list[Head]:
+def leases(db: apsw.Connection, kind: str) -> list[StreamHead]:
     """Heads that someone holds."""
     return [to_head(row) for row in db.execute(_HELD, (kind,))]
 

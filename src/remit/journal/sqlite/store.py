@@ -19,13 +19,26 @@ from remit.clock import Clock
 from remit.codes import Code
 from remit.errors import JournalError
 from remit.journal.commit import CommitThread, ReadThread, journal_closed, taken
-from remit.journal.event import Blob, Claim, Commit, Cut, Ends, Event, Fold, Head, HeadQuery, Lease, Scanned, Tally
+from remit.journal.event import (
+    Blob,
+    Commit,
+    Cut,
+    Ends,
+    Event,
+    HeadQuery,
+    JournalFold,
+    Lease,
+    LeaseClaim,
+    Scanned,
+    StreamHead,
+    StreamTally,
+)
 from remit.journal.sqlite import queries
 from remit.journal.sqlite.connection import (
     EMPTY,
     MEMORY,
-    Look,
-    Translation,
+    ReadConnection,
+    SqliteErrors,
     copy_file,
     instead,
     is_older,
@@ -34,7 +47,7 @@ from remit.journal.sqlite.connection import (
 )
 from remit.journal.sqlite.groups import GroupWriter, data_version
 from remit.journal.sqlite.schema import Transaction
-from remit.journal.watch import FileBell, Watch
+from remit.journal.watch import FileBell, JournalMarks
 from remit.journal.writer import copy_error
 
 T = TypeVar("T")
@@ -58,8 +71,8 @@ class SqliteStore:
         """
         self._path, self._vfs, in_memory = path, vfs, path in {MEMORY, EMPTY}
         self._clock = clock
-        self._translating = Translation(path)
-        self._looking: Look | None = None
+        self._translating = SqliteErrors(path)
+        self._looking: ReadConnection | None = None
         """The reader of a file that cannot be written to, or that an older Remit made and nothing is written to yet."""
         self._refused: JournalError | None = None
         """The error that every write to it is refused with."""
@@ -79,14 +92,14 @@ class SqliteStore:
         """Whether bytes were erased since the log was last emptied."""
         self._write_to(self._db)
         self._writer = CommitThread("remit-journal", self._write, self._written, self._write_at_once)
-        self._watch = Watch() if in_memory else Watch(self._others_wrote, FileBell(f"{path}-wal"))
+        self._watch = JournalMarks() if in_memory else JournalMarks(self._others_wrote, FileBell(f"{path}-wal"))
         self._reader = None if in_memory else ReadThread("remit-journal-read")
 
     def _open(self, opened: contextlib.ExitStack, busy_ms: int) -> None:
         try:
             with self._translating:
                 if is_older(self._path):
-                    self._looking = Look(self._path, busy_ms, writable=True)
+                    self._looking = ReadConnection(self._path, busy_ms, writable=True)
                 else:
                     self._db, self._db_read = self._connected(opened, busy_ms)
         except JournalError as error:
@@ -110,7 +123,7 @@ class SqliteStore:
         db.set_wal_hook(self._logged)
         self._groups = GroupWriter(db, self._path)
 
-    def _upgrade(self, looking: Look) -> None:
+    def _upgrade(self, looking: ReadConnection) -> None:
         """Bring the file to today's schema, for something is to be written, and read it without a copy from now on."""
         self._db, self._db_read = self._connected(self._connections, self._busy_ms)
         self._write_to(self._db)
@@ -219,16 +232,16 @@ class SqliteStore:
             raise journal_closed()
         return await self._reader.run(run)
 
-    async def head(self, stream: str) -> Head | None:
+    async def head(self, stream: str) -> StreamHead | None:
         return await self._reading(lambda db: queries.head(db, stream))
 
-    async def heads(self, query: HeadQuery) -> list[Head]:
+    async def heads(self, query: HeadQuery) -> list[StreamHead]:
         return await self._reading(lambda db: queries.heads(db, query))
 
     async def counts(self, kind: str) -> dict[str, int]:
         return await self._reading(lambda db: queries.counts(db, kind))
 
-    async def tallies(self, kind: str, since: int, width: int, bounds: Sequence[int]) -> list[Tally]:
+    async def tallies(self, kind: str, since: int, width: int, bounds: Sequence[int]) -> list[StreamTally]:
         return await self._reading(lambda db: queries.tallies(db, kind, since, width, bounds))
 
     async def read(self, stream: str, after: int, limit: int) -> list[Event]:
@@ -240,10 +253,10 @@ class SqliteStore:
     async def ends(self, after: int, limit: int) -> Ends:
         return await self._reading(lambda db: queries.ends(db, after, limit))
 
-    async def folds(self, name: str, parts: tuple[str, ...]) -> list[Fold]:
+    async def folds(self, name: str, parts: tuple[str, ...]) -> list[JournalFold]:
         return await self._reading(lambda db: queries.folds(db, name, parts))
 
-    async def keep_folds(self, folds: Sequence[Fold], before: int) -> bool:
+    async def keep_folds(self, folds: Sequence[JournalFold], before: int) -> bool:
         return await self._in_transaction(lambda db: queries.keep_folds(db, folds, before))
 
     async def blob(self, digest: str) -> bytes | None:
@@ -278,7 +291,7 @@ class SqliteStore:
     def _copy(self, target: str) -> None:
         now = self._clock.now()
         if self._looking is not None:
-            with contextlib.closing(Look(self._path, self._busy_ms)) as looking:
+            with contextlib.closing(ReadConnection(self._path, self._busy_ms)) as looking:
                 looking.read(lambda db: copy_file(db, target, now))
             return
         with contextlib.closing(open_reader(self._path, busy_ms=self._busy_ms)) as source:
@@ -305,13 +318,13 @@ class SqliteStore:
     async def next_due(self, kind: str, routes: tuple[str, ...]) -> int | None:
         return await self._reading(lambda db: queries.next_due(db, kind, routes))
 
-    async def due(self, claim: Claim) -> list[Head]:
+    async def due(self, claim: LeaseClaim) -> list[StreamHead]:
         return await self._reading(lambda db: queries.due(db, claim))
 
     async def routes(self, kind: str) -> list[str]:
         return await self._reading(lambda db: list(queries.every_route(db, kind)))
 
-    async def leases(self, kind: str) -> list[Head]:
+    async def leases(self, kind: str) -> list[StreamHead]:
         return await self._reading(lambda db: queries.leases(db, kind))
 
     def is_older(self) -> bool:
@@ -328,10 +341,10 @@ class SqliteStore:
 
     # --- leases
 
-    async def claim(self, claim: Claim) -> list[Lease]:
+    async def claim(self, claim: LeaseClaim) -> list[Lease]:
         return await self._leased(lambda db: queries.claim(db, claim))
 
-    async def acquire(self, stream: str, claim: Claim, over: str | None) -> Lease | None:
+    async def acquire(self, stream: str, claim: LeaseClaim, over: str | None) -> Lease | None:
         leases = await self._leased(lambda db: queries.acquire(db, stream, claim, over))
         return leases[0] if leases else None
 

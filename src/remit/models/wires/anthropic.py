@@ -13,21 +13,21 @@ from remit.models.faults import (
     Auth,
     Busy,
     ContextFull,
-    Cut,
+    CutAnswer,
     ModelFault,
     Overloaded,
     Quota,
     Rejected,
-    Server,
+    ServerFault,
     Timeout,
     UnknownModel,
     by_status,
 )
-from remit.models.message import Block, Message, Opaque, Refusal, Text, ToolCall, ToolResult
+from remit.models.message import Block, Message, Opaque, Refusal, Text, ToolCall, ToolMessage
 from remit.models.offers import Dialect, offers_of
 from remit.models.prompt import Ask, Cache
-from remit.models.reply import Delta, Reply, Stop, Usage, Watch
-from remit.models.wires.wire import Failure, count, event, json_text, obj, part, place, said, text
+from remit.models.reply import Delta, ModelReply, Stop, TokenUsage, Watch
+from remit.models.wires.wire import WireFailure, count, event, json_text, obj, part, place, said, text
 from remit.models.wires.wire import body as json_body
 
 _VERSION: Final = "2023-06-01"
@@ -56,7 +56,7 @@ _FAULTS: Final[Mapping[str, type[ModelFault]]] = {
     "not_found_error": UnknownModel,
     "request_too_large": ContextFull,
     "rate_limit_error": Busy,
-    "api_error": Server,
+    "api_error": ServerFault,
     "timeout_error": Timeout,
     "overloaded_error": Overloaded,
 }
@@ -117,7 +117,7 @@ class AnthropicMessages:
     def reducer(self, ask: Ask, producer: str) -> AnthropicReducer:
         return AnthropicReducer(ask.id, producer)
 
-    def fault(self, failure: Failure) -> ModelFault:
+    def fault(self, failure: WireFailure) -> ModelFault:
         body = json_body(failure.body)
         error = obj(body.get("error"))
         kind = _kind(error) or by_status(failure.status)
@@ -188,7 +188,7 @@ def _content(block: Block, ids: Mapping[str, str], *, own: bool) -> dict[str, An
             return {"type": "text", "text": words} if words else None
         case ToolCall():
             return {"type": "tool_use", "id": ids[block.id], "name": block.name, "input": _input(block.arguments)}
-        case ToolResult():
+        case ToolMessage():
             result = {"type": "tool_result", "tool_use_id": ids.get(block.id, block.id), "content": block.text}
             return result | ({"is_error": True} if block.failed else {})
         case Opaque(data=data):
@@ -252,19 +252,19 @@ class AnthropicReducer:
                 self.done = True
             case "error":
                 error = obj(message.get("error"))
-                kind = _kind(error) or Server
+                kind = _kind(error) or ServerFault
                 raise kind(text(error.get("message")), request_id=text(message.get("request_id")))
             case _:
                 pass
 
-    def reply(self) -> Reply:
+    def reply(self) -> ModelReply:
         if not self.done or not self._stop or not all(block.closed for block in self._blocks.values()):
-            raise Cut("the answer broke off before it was complete")
+            raise CutAnswer("the answer broke off before it was complete")
         blocks: list[Block] = []
         for index in sorted(self._blocks):
             number = sum(isinstance(block, ToolCall) for block in blocks)
             blocks.append(_block(self._blocks[index], f"{self._ask_id}-{number}"))
-        return Reply(
+        return ModelReply(
             message=Message("assistant", tuple(blocks), self._producer),
             stop=_STOPS.get(self._stop, "failed"),
             stop_raw=self._stop,
@@ -312,12 +312,12 @@ def _block(found: _Block, call_id: str) -> Block:
             return Opaque(json_text(whole))
 
 
-def usage_of(raw: dict[str, Any]) -> Usage | None:
+def usage_of(raw: dict[str, Any]) -> TokenUsage | None:
     """Usage in our terms; its input leaves out what was read from a cache or written to it."""
     if not raw:
         return None
     cached, written = count(raw.get("cache_read_input_tokens")), count(raw.get("cache_creation_input_tokens"))
-    return Usage(
+    return TokenUsage(
         input=count(raw.get("input_tokens")) + cached + written,
         output=count(raw.get("output_tokens")),
         cached=cached,

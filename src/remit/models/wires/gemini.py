@@ -12,21 +12,21 @@ from remit.models.faults import (
     Auth,
     Busy,
     ContextFull,
-    Cut,
+    CutAnswer,
     ModelFault,
     Overloaded,
     Quota,
     Rejected,
-    Server,
+    ServerFault,
     Timeout,
     UnknownModel,
     by_status,
 )
-from remit.models.message import Block, Message, Opaque, Refusal, Text, ToolCall, ToolResult
+from remit.models.message import Block, Message, Opaque, Refusal, Text, ToolCall, ToolMessage
 from remit.models.offers import Dialect, offers_of
 from remit.models.prompt import Ask
-from remit.models.reply import Delta, Reply, Stop, Usage, Watch
-from remit.models.wires.wire import Failure, count, event, json_text, obj, objs, part, parts, said, text
+from remit.models.reply import Delta, ModelReply, Stop, TokenUsage, Watch
+from remit.models.wires.wire import WireFailure, count, event, json_text, obj, objs, part, parts, said, text
 from remit.models.wires.wire import body as json_body
 
 _STOPS: Final[Mapping[str, Stop]] = {
@@ -49,7 +49,7 @@ _FAULTS: Final[Mapping[str, type[ModelFault]]] = {
     "NOT_FOUND": UnknownModel,
     "RESOURCE_EXHAUSTED": Busy,
     "UNAVAILABLE": Overloaded,
-    "INTERNAL": Server,
+    "INTERNAL": ServerFault,
     "DEADLINE_EXCEEDED": Timeout,
 }
 _LEVELS: Final = {
@@ -100,7 +100,7 @@ class Gemini:
     def reducer(self, ask: Ask, producer: str) -> GeminiReducer:
         return GeminiReducer(ask.id, producer)
 
-    def fault(self, failure: Failure) -> ModelFault:
+    def fault(self, failure: WireFailure) -> ModelFault:
         found = _fault(obj(json_body(failure.body).get("error")), failure.status)
         found.status = failure.status
         if found.after_s is None:
@@ -173,7 +173,7 @@ def _part(block: Block, ids: Mapping[str, str], own: set[str], *, sealed: bool) 
         case ToolCall():
             call = {"name": block.name, "args": _args(block.arguments)} | _id(block.id, ids, own)
             return {"functionCall": call} | ({"thoughtSignature": block.seal} if block.seal and sealed else {})
-        case ToolResult():
+        case ToolMessage():
             response = {"error" if block.failed else "output": block.text}
             return {"functionResponse": {"name": block.name, "response": response} | _id(block.id, ids, own)}
         case Opaque(data=data):
@@ -216,16 +216,16 @@ class GeminiReducer:
                 self._take(content_part, watch)
             self._finish = said(candidate.get("finishReason"), "a reason to finish") or self._finish
 
-    def reply(self) -> Reply:
+    def reply(self) -> ModelReply:
         if not self._finish and not self._blocked:
-            raise Cut("the answer broke off before it was complete")
+            raise CutAnswer("the answer broke off before it was complete")
         if self._finish in _AGAIN:
-            raise Server(f"the model wrote an answer that its provider could not read ({self._finish})")
+            raise ServerFault(f"the model wrote an answer that its provider could not read ({self._finish})")
         message = Message("assistant", tuple(self._blocks), self._producer)
         stop: Stop = _STOPS.get(self._finish, "filtered" if self._blocked else "failed")
         if stop == "answer" and message.calls:
             stop = "tools"
-        return Reply(
+        return ModelReply(
             message=message,
             stop=stop,
             stop_raw=self._finish or self._blocked,
@@ -261,14 +261,14 @@ class GeminiReducer:
         self._blocks.append(ToolCall(f"{self._ask_id}-{number}", name, arguments, wire_id, seal))
 
 
-def usage_of(raw: dict[str, Any] | None) -> Usage | None:
+def usage_of(raw: dict[str, Any] | None) -> TokenUsage | None:
     """Usage in our terms; its input includes what was cached, its candidates leave out what was reasoned."""
     if raw is None:
         return None
     thoughts = count(raw.get("thoughtsTokenCount"))
     asked = count(raw.get("promptTokenCount")) + count(raw.get("toolUsePromptTokenCount"))
     answered = raw.get("candidatesTokenCount")  # some answers have the sum alone
-    return Usage(
+    return TokenUsage(
         input=asked,
         output=max(count(raw.get("totalTokenCount")) - asked, thoughts)
         if answered is None

@@ -14,12 +14,12 @@ from remit.models.faults import (
     Overloaded,
     Quota,
     Rejected,
-    Server,
+    ServerFault,
     UnknownModel,
     by_status,
 )
-from remit.models.reply import Usage
-from remit.models.wires.wire import Failure, body, count, obj, text
+from remit.models.reply import TokenUsage
+from remit.models.wires.wire import WireFailure, body, count, obj, text
 
 _CODES: Final[Mapping[str, type[ModelFault]]] = {
     "rate_limit_exceeded": Busy,
@@ -29,7 +29,7 @@ _CODES: Final[Mapping[str, type[ModelFault]]] = {
     "credit_balance_exhausted": Quota,
     "billing_hard_limit_reached": Quota,
     "server_is_overloaded": Overloaded,
-    "server_error": Server,
+    "server_error": ServerFault,
     "invalid_prompt": Rejected,
     "bio_policy": Rejected,
     "misalignment_policy_violation": Rejected,
@@ -41,7 +41,7 @@ _CODES: Final[Mapping[str, type[ModelFault]]] = {
 }
 
 
-def fault(failure: Failure) -> ModelFault:
+def fault(failure: WireFailure) -> ModelFault:
     """Return what a failed response means: its code or type says more than its status."""
     error = obj(body(failure.body).get("error"))
     kind = _kind(error) or by_status(failure.status)
@@ -56,19 +56,21 @@ def fault(failure: Failure) -> ModelFault:
 
 def stream_fault(error: dict[str, Any]) -> ModelFault:
     """Return what an error within a stream means."""
-    return (_kind(error) or Server)(text(error.get("message")) or "the provider reported an error without a message")
+    return (_kind(error) or ServerFault)(
+        text(error.get("message")) or "the provider reported an error without a message"
+    )
 
 
 def _kind(error: dict[str, Any]) -> type[ModelFault] | None:
     return _CODES.get(text(error.get("code"))) or _CODES.get(text(error.get("type")))
 
 
-def usage_of(raw: dict[str, Any] | None, inputs: str, outputs: str) -> Usage | None:
+def usage_of(raw: dict[str, Any] | None, inputs: str, outputs: str) -> TokenUsage | None:
     """Return usage in our terms, by what a wire calls its tokens; inputs include what was cached, outputs reasoning."""
     if raw is None:
         return None
     read, made = obj(raw.get(f"{inputs}_details")), obj(raw.get(f"{outputs}_details"))
-    return Usage(
+    return TokenUsage(
         input=count(raw.get(inputs)),
         output=count(raw.get(outputs)),
         cached=count(read.get("cached_tokens")),

@@ -8,14 +8,14 @@ from typing import Any, Final, Literal
 import msgspec
 
 from remit.models.arguments import sent, wire_ids
-from remit.models.faults import Cut, ModelFault, Server
-from remit.models.message import Block, Message, Refusal, Text, ToolCall, ToolResult
-from remit.models.offers import Dialect, Offer, offers_of
+from remit.models.faults import CutAnswer, ModelFault, ServerFault
+from remit.models.message import Block, Message, Refusal, Text, ToolCall, ToolMessage
+from remit.models.offers import Dialect, SentTool, offers_of
 from remit.models.prompt import Ask
-from remit.models.reply import Delta, Reply, Stop, Watch
+from remit.models.reply import Delta, ModelReply, Stop, Watch
 from remit.models.strict import openai_strict
 from remit.models.wires import openai
-from remit.models.wires.wire import Failure, event, obj, part, parts, place, said, text, written
+from remit.models.wires.wire import WireFailure, event, obj, part, parts, place, said, text, written
 
 _STOPS: Final[Mapping[str, Stop]] = {
     "stop": "answer",
@@ -82,11 +82,11 @@ class OpenAIChat:
     def reducer(self, ask: Ask, producer: str) -> ChatReducer:
         return ChatReducer(ask.id, producer)
 
-    def fault(self, failure: Failure) -> ModelFault:
+    def fault(self, failure: WireFailure) -> ModelFault:
         return openai.fault(failure)
 
 
-def _tool(offer: Offer) -> dict[str, Any]:
+def _tool(offer: SentTool) -> dict[str, Any]:
     function = {"name": offer.name, "description": offer.description, "parameters": offer.schema}
     return {"type": "function", "function": function | ({"strict": True} if offer.strict else {})}
 
@@ -99,7 +99,7 @@ def _choice(choice: str) -> Any:
 
 def _items(message: Message, ids: Mapping[str, str]) -> list[dict[str, Any]]:
     if message.role == "tool":
-        blocks = [block for block in message.blocks if isinstance(block, ToolResult)]
+        blocks = [block for block in message.blocks if isinstance(block, ToolMessage)]
         return [
             {"role": "tool", "tool_call_id": ids.get(result.id, result.id), "content": result.text} for result in blocks
         ]
@@ -199,9 +199,9 @@ class ChatReducer:
                 self._take(part(choice.get("delta"), "a delta"), watch)
                 self._finish = said(choice.get("finish_reason"), "a reason to finish") or self._finish
 
-    def reply(self) -> Reply:
+    def reply(self) -> ModelReply:
         if not self._finish:
-            raise Cut("the answer broke off before it was complete")
+            raise CutAnswer("the answer broke off before it was complete")
         blocks: list[Block] = []
         if self._text:
             blocks.append(Text("".join(self._text)))
@@ -211,7 +211,7 @@ class ChatReducer:
             ToolCall(f"{self._ask_id}-{number}", call.name, "".join(call.pieces), call.id)
             for number, call in enumerate(self._calls)
         ]
-        return Reply(
+        return ModelReply(
             message=Message("assistant", (*blocks, *calls), self._producer),
             stop=self._stop(),
             stop_raw=self._finish,
@@ -274,5 +274,5 @@ def _content(value: Any) -> str:
             case "thinking" | "reasoning":
                 pass
             case other:
-                raise Server(f"the provider sent content of the type {other!r}, which is not text")
+                raise ServerFault(f"the provider sent content of the type {other!r}, which is not text")
     return "".join(pieces)

@@ -9,14 +9,14 @@ import msgspec
 
 from remit.canonical import sha256
 from remit.models.arguments import sent, wire_ids
-from remit.models.faults import Cut, ModelFault
-from remit.models.message import Block, Message, Opaque, Refusal, Text, ToolCall, ToolResult
-from remit.models.offers import Dialect, Offer, offers_of
+from remit.models.faults import CutAnswer, ModelFault
+from remit.models.message import Block, Message, Opaque, Refusal, Text, ToolCall, ToolMessage
+from remit.models.offers import Dialect, SentTool, offers_of
 from remit.models.prompt import Ask
-from remit.models.reply import Delta, Reply, Stop, Watch
+from remit.models.reply import Delta, ModelReply, Stop, Watch
 from remit.models.strict import openai_strict
 from remit.models.wires import openai
-from remit.models.wires.wire import Failure, event, json_text, obj, part, parts, place, said, text, written
+from remit.models.wires.wire import WireFailure, event, json_text, obj, part, parts, place, said, text, written
 
 _CONTENT: Final[Mapping[str, Any]] = {"system": "input_text", "user": "input_text", "assistant": "output_text"}
 
@@ -68,7 +68,7 @@ class OpenAIResponses:
     def reducer(self, ask: Ask, producer: str) -> ResponsesReducer:
         return ResponsesReducer(ask.id, producer)
 
-    def fault(self, failure: Failure) -> ModelFault:
+    def fault(self, failure: WireFailure) -> ModelFault:
         return openai.fault(failure)
 
 
@@ -78,7 +78,7 @@ def _shared(ask: Ask) -> str:
     return sha256(f"{ask.tools.digest}\0{first.text if first is not None else ''}".encode())[-64:]
 
 
-def _tool(offer: Offer) -> dict[str, Any]:
+def _tool(offer: SentTool) -> dict[str, Any]:
     return {
         "type": "function",
         "name": offer.name,
@@ -103,7 +103,7 @@ def _items(message: Message, ids: Mapping[str, str], producer: str) -> list[dict
             case ToolCall():
                 called = {"name": block.name, "arguments": sent(block.arguments)}
                 items.append({"type": "function_call", "call_id": ids[block.id], **called})
-            case ToolResult():
+            case ToolMessage():
                 call_id = ids.get(block.id, block.id)
                 items.append({"type": "function_call_output", "call_id": call_id, "output": block.text})
             case Opaque(data=data):
@@ -147,9 +147,9 @@ class ResponsesReducer:
             case _:
                 pass
 
-    def reply(self) -> Reply:
+    def reply(self) -> ModelReply:
         if not self.done:
-            raise Cut("the answer broke off before it was complete")
+            raise CutAnswer("the answer broke off before it was complete")
         response = self._response
         items = parts(response.get("output"), "output") or [self._items[index] for index in sorted(self._items)]
         reason = text(obj(response.get("incomplete_details")).get("reason"))
@@ -158,7 +158,7 @@ class ResponsesReducer:
         if stop == "tools":
             self._check_whole(items)
         usage = obj(response.get("usage")) or None
-        return Reply(
+        return ModelReply(
             message=message,
             stop=stop,
             stop_raw=reason or text(response.get("status")),
@@ -193,7 +193,7 @@ class ResponsesReducer:
             streamed = "".join(self._pieces.get(index, ())) or arguments
             done = written(self._items.get(index, item).get("arguments"))
             if text(item.get("status")) not in {"", "completed"} or not streamed == done == arguments:
-                raise Cut(f"the call of {text(item.get('name'))} is incomplete in an answer marked as complete")
+                raise CutAnswer(f"the call of {text(item.get('name'))} is incomplete in an answer marked as complete")
 
 
 def _part(one: dict[str, Any]) -> Block:

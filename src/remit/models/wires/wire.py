@@ -13,13 +13,13 @@ from typing import Any, Final, NamedTuple, Protocol
 
 import msgspec
 
-from remit.models.faults import ModelFault, Server
+from remit.models.faults import ModelFault, ServerFault
 from remit.models.offers import Dialect
 from remit.models.prompt import Ask
-from remit.models.reply import Reply, Watch
+from remit.models.reply import ModelReply, Watch
 
 
-class Failure(NamedTuple):
+class WireFailure(NamedTuple):
     """A response that is not an answer."""
 
     status: int
@@ -40,7 +40,7 @@ class Reducer(Protocol):
         """Take the data of one event. Raises ModelFault for an error in the stream or an event that makes no sense."""
         ...
 
-    def reply(self) -> Reply:
+    def reply(self) -> ModelReply:
         """The reply. Raises Cut unless the wire said that it is complete."""
         ...
 
@@ -69,7 +69,7 @@ class Wire(Protocol):
         """A reducer for the answer to this request."""
         ...
 
-    def fault(self, failure: Failure) -> ModelFault:
+    def fault(self, failure: WireFailure) -> ModelFault:
         """Return what a failed response means."""
         ...
 
@@ -82,9 +82,9 @@ def event(data: bytes) -> dict[str, Any]:
     try:
         value = msgspec.json.decode(data)
     except (msgspec.DecodeError, RecursionError) as error:
-        raise Server(f"the provider sent an event that is not JSON: {error}") from error
+        raise ServerFault(f"the provider sent an event that is not JSON: {error}") from error
     if not isinstance(value, dict):
-        raise Server("the provider sent an event that is not a JSON object")
+        raise ServerFault("the provider sent an event that is not a JSON object")
     return value
 
 
@@ -116,14 +116,14 @@ def said(value: Any, what: str) -> str:
     """A text that decides something; null is an empty one. Raises Server for anything else."""
     if value is None or isinstance(value, str):
         return value or ""
-    raise Server(f"the provider sent {what} that is not text: {json_text(value)[:_SHOWN]}")
+    raise ServerFault(f"the provider sent {what} that is not text: {json_text(value)[:_SHOWN]}")
 
 
 def part(value: Any, what: str) -> dict[str, Any]:
     """An object that decides something; null is an empty one. Raises Server for anything else."""
     if value is None or isinstance(value, dict):
         return value or {}
-    raise Server(f"the provider sent {what} that is not an object: {json_text(value)[:_SHOWN]}")
+    raise ServerFault(f"the provider sent {what} that is not an object: {json_text(value)[:_SHOWN]}")
 
 
 def parts(value: Any, what: str) -> list[dict[str, Any]]:
@@ -132,7 +132,7 @@ def parts(value: Any, what: str) -> list[dict[str, Any]]:
         return []
     if isinstance(value, list):
         return [part(item, what) for item in value]
-    raise Server(f"the provider sent {what} that are not a list: {json_text(value)[:_SHOWN]}")
+    raise ServerFault(f"the provider sent {what} that are not a list: {json_text(value)[:_SHOWN]}")
 
 
 def written(value: Any) -> str:

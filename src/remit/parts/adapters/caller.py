@@ -31,7 +31,7 @@ _LONGEST_S: Final = 2.0
 _WAITS: Final = "Not called yet: a person has to approve this call first. Go on without it; do not repeat the call."
 
 
-class Caller(Protocol):
+class OpenRemit(Protocol):
     """A Remit that is open: one over a journal here, or a RemoteRemit."""
 
     @property
@@ -48,7 +48,7 @@ class Governed:
     """Some tools of a catalog."""
 
     def __init__(
-        self, remit: Caller, tools: Sequence[str], patience_s: float | None, *, clock: Clock | None = None
+        self, remit: OpenRemit, tools: Sequence[str], patience_s: float | None, *, clock: Clock | None = None
     ) -> None:
         """Offer tools whose full names fit one of `tools`.
 

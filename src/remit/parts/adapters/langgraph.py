@@ -20,7 +20,7 @@ except ModuleNotFoundError as missing:
     raise not_installed("langgraph", missing) from missing
 
 if TYPE_CHECKING:
-    from remit.parts.adapters.caller import Caller
+    from remit.parts.adapters.caller import OpenRemit
     from remit.record.views import ToolView
 
 _NOTHING: Final[dict[str, Any]] = {"type": "object", "properties": {}}
@@ -29,7 +29,7 @@ _identity: Final[ContextVar[tuple[str, str]]] = ContextVar("remit_langchain_call
 
 
 async def langchain_tools(
-    remit: Caller, tools: Sequence[str] = EVERY, *, patience_s: float | None = None
+    remit: OpenRemit, tools: Sequence[str] = EVERY, *, patience_s: float | None = None
 ) -> list[BaseTool]:
     """Tools whose full names fit one of `tools`, each call checked, recorded, and approved if policy asks a person.
 

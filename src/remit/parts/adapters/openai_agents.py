@@ -18,13 +18,13 @@ except ModuleNotFoundError as missing:
     raise not_installed("openai-agents", missing) from missing
 
 if TYPE_CHECKING:
-    from remit.parts.adapters.caller import Caller
+    from remit.parts.adapters.caller import OpenRemit
 
 _NOTHING: Final[dict[str, Any]] = {"type": "object", "properties": {}}
 
 
 async def function_tools(
-    remit: Caller, tools: Sequence[str] = EVERY, *, run: str = "", patience_s: float | None = None
+    remit: OpenRemit, tools: Sequence[str] = EVERY, *, run: str = "", patience_s: float | None = None
 ) -> list[FunctionTool]:
     """Tools whose full names fit one of `tools`, each call checked, recorded, and approved if policy asks a person.
 

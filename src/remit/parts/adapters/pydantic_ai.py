@@ -22,7 +22,7 @@ except ModuleNotFoundError as missing:
     raise not_installed("pydantic-ai", missing) from missing
 
 if TYPE_CHECKING:
-    from remit.parts.adapters.caller import Caller
+    from remit.parts.adapters.caller import OpenRemit
 
 _NOTHING: Final[dict[str, Any]] = {"type": "object", "properties": {}}
 _ANY_ARGUMENTS: Final = SchemaValidator(core_schema.dict_schema(core_schema.str_schema(), core_schema.any_schema()))
@@ -38,7 +38,7 @@ class RemitToolset(AbstractToolset[Any]):
     """
 
     def __init__(
-        self, remit: Caller, tools: Sequence[str] = EVERY, *, patience_s: float | None = None, name: str = "remit"
+        self, remit: OpenRemit, tools: Sequence[str] = EVERY, *, patience_s: float | None = None, name: str = "remit"
     ) -> None:
         """Offer tools whose full names fit one of `tools`.
 

@@ -9,9 +9,9 @@ import msgspec
 from remit.codes import Code
 from remit.errors import NotFoundError, StateError, UsageError
 from remit.gateway.outcome import text_of
-from remit.jobs.inbox import Inbox
+from remit.jobs.inbox import JobInbox
 from remit.jobs.run import AGENT
-from remit.jobs.state import ENDED, History, stream_of
+from remit.jobs.state import ENDED, JobHistory, stream_of
 from remit.journal.kinds import CommandStarted, SignalSent, WaitCompleted, decode
 from remit.journal.lineage import whole
 from remit.models.message import Message, user
@@ -20,7 +20,7 @@ from remit.operation import JobReference, operation
 from remit.parts.agents.loop import CHAT
 from remit.policy.overlay import within
 from remit.record.heads import head_of
-from remit.record.transcript import Earlier, prompts_of, recall, referring
+from remit.record.transcript import EarlierConversation, prompts_of, recall, referring
 from remit.record.values import ERASED, value_of
 from remit.service.options import Options
 from remit.service.retry import CONTINUES
@@ -134,7 +134,7 @@ class Conversations:
 
     async def _was_said(self, job: str, key: str) -> bool:
         """Return whether the job was sent this before it ended."""
-        inbox = Inbox(self._journal, job)
+        inbox = JobInbox(self._journal, job)
         if key:
             await inbox.refresh()
         return inbox.has(key)
@@ -161,7 +161,7 @@ class _Found:
     """A job that holds a conversation."""
 
     def __init__(self, job: str, events: list[Event]) -> None:
-        self.history = History(events)
+        self.history = JobHistory(events)
         self.job = job
         self.events = events
 
@@ -191,7 +191,7 @@ class _Found:
         inputs = await self.input(journal)
         earlier = inputs.get("earlier") or ()
         if isinstance(earlier, dict):
-            named = msgspec.convert(earlier, Earlier)
+            named = msgspec.convert(earlier, EarlierConversation)
             before = [*(await recall(journal, named)).thread.messages(), *named.more]
         else:
             before = [msgspec.convert(message, Message) for message in earlier]
@@ -207,7 +207,7 @@ class _Found:
                 heard.clear()
             elif isinstance(payload, WaitCompleted) and payload.correlation_key == CHAT:
                 heard.append(payload)
-        inbox = Inbox(journal, self.job)
+        inbox = JobInbox(journal, self.job)
         await inbox.refresh()
         waiting = [message for seq, message in inbox.messages if _is_said(message) and seq not in self.history.consumed]
         signals: list[Any] = [*heard, *waiting]

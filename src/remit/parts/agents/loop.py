@@ -43,11 +43,11 @@ from remit.jobs.end import FATAL
 from remit.jobs.run import AGENT
 from remit.jobs.skills import under
 from remit.models.arguments import InvalidArgumentsError, arguments_of
-from remit.models.message import ToolCall, ToolResult, results, system, user
+from remit.models.message import ToolCall, ToolMessage, results, system, user
 from remit.models.prompt import Sampling, ToolSpec
 from remit.models.thread import EMPTY, Thread, summarised, to_summarise, without_old_results
 from remit.parts.agents.skills import AgentSkills
-from remit.record.transcript import LONG_RESULT, NO_RESULTS, READ_MORE, RUN, SPEC, Results
+from remit.record.transcript import LONG_RESULT, NO_RESULTS, READ_MORE, RUN, SPEC, CallResults
 from remit.tools import hints
 
 if TYPE_CHECKING:
@@ -166,12 +166,12 @@ class Asked(NamedTuple):
 
     args: dict[str, Any] | None
     """None: it is answered at once, by no tool."""
-    result: ToolResult
+    result: ToolMessage
     """The answer to a call that is not made."""
     barred: Outcome | None = None
 
 
-class Agent:
+class AgentLoop:
     """One agent at work in a run."""
 
     def __init__(
@@ -189,13 +189,13 @@ class Agent:
         self.thread = thread.add(user(goal.task)) if goal.task else thread
         self._run = run
         self._goal = goal
-        self._results = Results(goal.long_result, results)
+        self._results = CallResults(goal.long_result, results)
         self._before: tuple[Thread, ...] = ()
         """The conversations that this one was shortened from."""
         self._answers: dict[str, str] = {}
         """Calls that no tool answered, and the call whose result the answer repeats."""
         self._foreign = frozenset(
-            block.id for message in thread.messages() for block in message.blocks if isinstance(block, ToolResult)
+            block.id for message in thread.messages() for block in message.blocks if isinstance(block, ToolMessage)
         ).union(results)
         self._repeats = Repeats()
         self._helpers = Helpers(run, goal.recipes)
@@ -310,7 +310,7 @@ class Agent:
         calls = reply.message.calls
         if calls:
             self._answers.update(dict.fromkeys((call.id for call in calls), ""))
-            self._give([ToolResult(call.id, call.name, CUT_SHORT, failed=True) for call in calls])
+            self._give([ToolMessage(call.id, call.name, CUT_SHORT, failed=True) for call in calls])
         else:
             self.thread = self.thread.add(user(CONTINUE))
         return True
@@ -372,7 +372,7 @@ class Agent:
             self._due = False
             await self._shorten()
 
-    def _give(self, found: list[ToolResult]) -> None:
+    def _give(self, found: list[ToolMessage]) -> None:
         self.thread = self.thread.add(results(*found))
 
     def _checked(self, call: ToolCall) -> Asked:
@@ -381,7 +381,7 @@ class Agent:
 
         def barred(code: Code, text: str) -> Asked:
             self._answers[call.id] = ""
-            return Asked(args, ToolResult(call.id, call.name, text, failed=True), refused(code, text))
+            return Asked(args, ToolMessage(call.id, call.name, text, failed=True), refused(code, text))
 
         try:
             args = arguments_of(call.arguments)
@@ -390,7 +390,7 @@ class Agent:
         if call.name == READ_MORE:
             text, found = self._results.read(args)
             self._answers[call.id] = args["id"] if found else ""
-            return Asked(None, ToolResult(call.id, call.name, text, failed=not found))
+            return Asked(None, ToolMessage(call.id, call.name, text, failed=not found))
         name = call.name.replace("__", ".")
         if not self._offers(call.name) or (
             self._skills.has(call.name) and self._skills.arguments(call.name, args) is None
@@ -404,7 +404,7 @@ class Agent:
         if most is not None and self._called[name] >= most:
             return barred(Code.BUDGET_EXCEEDED, TOO_OFTEN)
         self._called[name] += 1
-        return Asked(args, ToolResult(call.id, call.name, ""))
+        return Asked(args, ToolMessage(call.id, call.name, ""))
 
     @property
     def _patterns(self) -> tuple[str, ...]:
@@ -417,7 +417,7 @@ class Agent:
             return True
         return any(fnmatchcase(tool.replace("__", "."), pattern) for pattern in self._patterns)
 
-    async def _made(self, call: ToolCall, asked: Asked) -> ToolResult:
+    async def _made(self, call: ToolCall, asked: Asked) -> ToolMessage:
         """Call a tool, or have a call recorded that is refused; whatever its outcome, it becomes a result."""
         name, args = call.name.replace("__", "."), asked.args or {}
         conversation = Conversation(
@@ -442,7 +442,7 @@ class Agent:
             outcome = await self._run.attempt(name, args, conversation=conversation)
         text = self._results.keep(call.id, outcome.value) if outcome.ok else failure(outcome)
         self._repeats.note(name, call.arguments, text, changes=outcome.ok or outcome.effect.known == "committed")
-        return ToolResult(call.id, call.name, text, failed=not outcome.ok)
+        return ToolMessage(call.id, call.name, text, failed=not outcome.ok)
 
 
 def _is_full(error: ModelError) -> bool:

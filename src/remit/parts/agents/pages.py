@@ -10,11 +10,11 @@ from remit.codes import Code
 from remit.errors import RemitError, UsageError
 from remit.jobs.run import AGENT
 from remit.jobs.state import ENDED
-from remit.pages.jobs import Line, line_of
-from remit.pages.page import INLINE, Page, PageRequest, See, View, link
-from remit.pages.talk import Said, talk_of
+from remit.pages.jobs import JobListRow, line_of
+from remit.pages.page import INLINE, Page, PageRequest, PageView, See, link
+from remit.pages.talk import TalkMessage, talk_of
 from remit.parts.agents.conversations import IMPORTED
-from remit.record.states import Standing, standing
+from remit.record.states import JobState, standing
 from remit.record.usage import UsageRow
 from remit.record.views import ConfirmationView, JobRow
 from remit.service.options import Options
@@ -25,32 +25,32 @@ _NEWEST: Final = 200
 _NAME: Final = "remit.name"
 
 
-class Query(msgspec.Struct, frozen=True, kw_only=True):
+class AgentsQuery(msgspec.Struct, frozen=True, kw_only=True):
     """Which agents."""
 
     before: str = ""
     """Continue after this job of an earlier page."""
 
 
-class Agents(View, frozen=True, kw_only=True):
+class Agents(PageView, frozen=True, kw_only=True):
     """Agents, newest first."""
 
     template: ClassVar[str] = "agents.html"
     before: str
-    lines: tuple[Line, ...]
+    lines: tuple[JobListRow, ...]
     next: str
     """Continue after this job; empty: this is the last page."""
 
 
-class Agent(View, frozen=True, kw_only=True):
+class AgentPage(PageView, frozen=True, kw_only=True):
     """One agent's conversation."""
 
     template: ClassVar[str] = "agent.html"
     job: str
-    standing: Standing
+    standing: JobState
     principal: str
     created_at: int
-    said: tuple[Said, ...]
+    said: tuple[TalkMessage, ...]
     messages: int
     speech: tuple[str, ...]
     """The words that models of this process are saying, as far as it has come: the ends of long texts."""
@@ -65,7 +65,7 @@ class Agent(View, frozen=True, kw_only=True):
     typed: str = ""
 
 
-class Which(msgspec.Struct, frozen=True, kw_only=True):
+class ConversationQuery(msgspec.Struct, frozen=True, kw_only=True):
     """How much of a conversation."""
 
     all: bool = False
@@ -89,13 +89,13 @@ async def agents(asked: PageRequest) -> Agents:
     )
 
 
-def _line(row: JobRow, now: int) -> Line:
+def _line(row: JobRow, now: int) -> JobListRow:
     """An agent as a line: its task stands without a name."""
     line = line_of(row, now)
     return msgspec.structs.replace(line, title=line.title.removeprefix("task: "))
 
 
-async def agent(asked: PageRequest) -> Agent:
+async def agent(asked: PageRequest) -> AgentPage:
     """An agent's page. Raises NotFoundError."""
     return await _agent(asked, everything=asked.query.all)
 
@@ -108,7 +108,7 @@ async def moved(asked: PageRequest) -> object:
     return await asked.service.jobs.events(job), await asked.service.jobs.row(job), len(pending), speech
 
 
-async def say(asked: PageRequest) -> Agent | See:
+async def say(asked: PageRequest) -> AgentPage | See:
     """Say something: to this job if it is at work, else to a new one that continues the conversation."""
     job, service = await asked.service.jobs.find(asked.path["job"]), asked.service
     if (await service.jobs.row(job)).state not in ENDED:
@@ -122,7 +122,7 @@ async def say(asked: PageRequest) -> Agent | See:
     return See(link("/agents/{}", answering))
 
 
-async def _agent(asked: PageRequest, *, everything: bool = False, wrong: str = "", typed: str = "") -> Agent:
+async def _agent(asked: PageRequest, *, everything: bool = False, wrong: str = "", typed: str = "") -> AgentPage:
     service = asked.service
     job = await service.jobs.find(asked.path["job"])
     row = await service.jobs.row(job)
@@ -134,7 +134,7 @@ async def _agent(asked: PageRequest, *, everything: bool = False, wrong: str = "
             raise
         messages, wrong = [], error.message
     conversation = talk_of(messages)
-    return Agent(
+    return AgentPage(
         title=f"{row.name or 'job'} {job[-6:]}",
         status=status,
         job=job,
@@ -162,9 +162,9 @@ PAGES: Final = (
         key="a",
         under="Agents",
         about="conversations with models, their calls, tokens and cost",
-        query=Query,
+        query=AgentsQuery,
         live="heads",
     ),
-    Page(path="/agents/{job}", scope="read", handler=agent, query=Which, live="words", mark=moved),
+    Page(path="/agents/{job}", scope="read", handler=agent, query=ConversationQuery, live="words", mark=moved),
     Page(path="/agents/{job}/say", scope="call", handler=say, form=Say),
 )

@@ -19,8 +19,8 @@ from remit.journal.event import HeadQuery
 from remit.journal.leases import Owner
 from remit.journal.lineage import whole
 from remit.journal.scan import event_at, every_head
-from remit.parts.audit.facts import Act, Context, Entry, Facts, ModelSum, State, ToolSum, What, told
-from remit.parts.audit.index import Index
+from remit.parts.audit.facts import Act, AuditFacts, Context, Entry, FactsState, ModelSum, ToolSum, What, told
+from remit.parts.audit.index import AuditIndex
 from remit.policy.overlay import covers
 from remit.record.heads import head_of, stream_named
 from remit.record.job_story import beside
@@ -29,7 +29,7 @@ from remit.service.replay import Resumes
 from remit.tools.names import key_of
 
 if TYPE_CHECKING:
-    from remit.journal.event import Event, Head
+    from remit.journal.event import Event, StreamHead
     from remit.journal.journal import Journal
     from remit.parts.audit.facts import Counts
 
@@ -37,7 +37,7 @@ _OF_JOBS: Final = ("called", "decided")
 """Acts that are too many to be told of a whole journal."""
 
 
-class Question(msgspec.Struct, frozen=True, kw_only=True):
+class AuditQuestion(msgspec.Struct, frozen=True, kw_only=True):
     """What is asked; every condition has to hold."""
 
     job: str = ""
@@ -88,7 +88,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The differences of the other job, as `remit diff` has them."""
 
 
-async def answer(journal: Journal, question: Question, *, again: bool = False) -> Answer:
+async def answer(journal: Journal, question: AuditQuestion, *, again: bool = False) -> Answer:
     """Answer a question. Raise NotFoundError for a job that is not there, UsageError, and JournalError.
 
     `again` reads every event of the journal, and says whether the index says the same.
@@ -98,7 +98,7 @@ async def answer(journal: Journal, question: Question, *, again: bool = False) -
     if question.what in _OF_JOBS:
         remedy = "Without it, the calls and answers of all are counted by tool, model and principal."
         raise UsageError(f"{question.what}: each is told of one job", code=Code.INVALID_INPUT, remedy=remedy)
-    index, differs = Index(journal), ""
+    index, differs = AuditIndex(journal), ""
     sums = await index.sums(question.since, question.until)
     if again:
         known, sums = sums, await index.sums_again(question.since, question.until, sums.last)
@@ -110,10 +110,10 @@ async def answer(journal: Journal, question: Question, *, again: bool = False) -
     return msgspec.structs.replace(_answer(question, sums.counts, acts, entries, more), index=differs)
 
 
-async def _of_job(journal: Journal, question: Question) -> Answer:
+async def _of_job(journal: Journal, question: AuditQuestion) -> Answer:
     await head_of(journal, question.job)
     events = await _events(journal, question.job)
-    facts = Facts(State(), question.since, question.until, each=True)
+    facts = AuditFacts(FactsState(), question.since, question.until, each=True)
     ends: dict[str, k.ToolInvocationFinished] = {}
     for position, event in enumerate(events, 1):
         facts.take(position, event)
@@ -144,7 +144,7 @@ async def _events(journal: Journal, job: str) -> list[Event]:
     return sorted({(one.stream, one.seq): one for one in events}.values(), key=lambda one: one.at)
 
 
-def _answer(question: Question, counts: Counts, acts: dict[str, int], entries: list[Entry], more: int) -> Answer:
+def _answer(question: AuditQuestion, counts: Counts, acts: dict[str, int], entries: list[Entry], more: int) -> Answer:
     tools = [one for one in counts.tools.values() if _wants(question, one.principal, one.tool)]
     models = [one for one in counts.models.values() if _wants(question, one.principal, "", one.asked, one.answered)]
     return Answer(
@@ -159,7 +159,7 @@ def _answer(question: Question, counts: Counts, acts: dict[str, int], entries: l
     )
 
 
-def _chosen(question: Question, acts: list[Act]) -> tuple[list[Act], int, dict[str, int]]:
+def _chosen(question: AuditQuestion, acts: list[Act]) -> tuple[list[Act], int, dict[str, int]]:
     """The page of acts, where the next one begins, and the number of each kind on all pages."""
     wanted = [act for act in acts if _wants(question, act.who, act.name, act.name)]
     if question.job and question.what == "read":
@@ -176,7 +176,7 @@ def _chosen(question: Question, acts: list[Act]) -> tuple[list[Act], int, dict[s
     return page, page[-1].position if len(listed) > len(page) else 0, numbers
 
 
-def _wants(question: Question, principal: str, tool: str, *models: str) -> bool:
+def _wants(question: AuditQuestion, principal: str, tool: str, *models: str) -> bool:
     if question.principal and principal != question.principal:
         return False
     if not (question.tool or question.model):
@@ -185,9 +185,9 @@ def _wants(question: Question, principal: str, tool: str, *models: str) -> bool:
     return is_tool or bool(question.model and any(question.model in name for name in models))
 
 
-async def _doubts(journal: Journal, state: State, question: Question) -> AsyncIterator[Act]:
+async def _doubts(journal: Journal, state: FactsState, question: AuditQuestion) -> AsyncIterator[Act]:
     """Give the calls that may have had an effect, and whose outcome is unknown."""
-    heads: dict[str, Head | None] = {}
+    heads: dict[str, StreamHead | None] = {}
     for call in state.calls.values():
         if not call.has_effect or call.at < question.since or (question.until and call.at >= question.until):
             continue
@@ -198,7 +198,7 @@ async def _doubts(journal: Journal, state: State, question: Question) -> AsyncIt
             yield Act("uncertain", call.position, call.at, call.tool, call.principal)
 
 
-def _is_held(head: Head | None, now: int) -> bool:
+def _is_held(head: StreamHead | None, now: int) -> bool:
     """Return whether a process that may still be alive makes the call."""
     if head is None or head.lease_owner is None or (head.lease_until or 0) <= now:
         return False

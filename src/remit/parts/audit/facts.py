@@ -51,10 +51,10 @@ FIELDS: Final[dict[str, tuple[str, ...]]] = {
     k.ConfirmationDecided.KIND: ("digest", "proof", "signature"),
 }  # fmt: skip
 """The fields of which it is counted how many events have them."""
-S = TypeVar("S", bound="Span")
+S = TypeVar("S", bound="RecordSpan")
 
 
-class Span(msgspec.Struct, kw_only=True, omit_defaults=True):
+class RecordSpan(msgspec.Struct, kw_only=True, omit_defaults=True):
     """When something was recorded, in microseconds since the Unix epoch."""
 
     first_at: int = 0
@@ -66,7 +66,7 @@ class Span(msgspec.Struct, kw_only=True, omit_defaults=True):
         self.last_at = max(self.last_at, last)
 
 
-class ToolSum(Span, kw_only=True, omit_defaults=True):
+class ToolSum(RecordSpan, kw_only=True, omit_defaults=True):
     """Calls of a tool in one version, for one principal."""
 
     tool: str
@@ -82,7 +82,7 @@ class ToolSum(Span, kw_only=True, omit_defaults=True):
     failed: int = 0
 
 
-class ModelSum(Span, kw_only=True, omit_defaults=True):
+class ModelSum(RecordSpan, kw_only=True, omit_defaults=True):
     """Answers of a model to one name, for one principal."""
 
     asked: str
@@ -141,7 +141,7 @@ class OpenQuestion(msgspec.Struct, frozen=True, array_like=True, gc=False):
     principal: str
 
 
-class State(msgspec.Struct, array_like=True):
+class FactsState(msgspec.Struct, array_like=True):
     """What is known of the events before: a fold goes on from there."""
 
     calls: dict[str, OpenCall] = msgspec.field(default_factory=dict)
@@ -210,10 +210,10 @@ _ACTS: Final[dict[str, tuple[What, str, str, str]]] = {
 """Events that are an act by themselves: the fields that say its name, who did it, and the note; empty: none does."""
 
 
-class Facts:
+class AuditFacts:
     """A fold over events."""
 
-    def __init__(self, state: State, since: int = 0, until: int | None = None, *, each: bool = False) -> None:
+    def __init__(self, state: FactsState, since: int = 0, until: int | None = None, *, each: bool = False) -> None:
         """Go on from `state`, and count what was recorded from `since` (µs) to before `until`.
 
         With `each`, calls and answers of models are acts too, and what a retry took over counts again.
@@ -329,7 +329,7 @@ class Facts:
         about = payload.names.get("job", "") or payload.names.get("session", "")
         counts.acts.append(Act("read", position, event.at, payload.operation, payload.principal, about))
 
-    _readers: ClassVar[dict[str, Callable[[Facts, int, Event, Any, Counts], None]]] = {
+    _readers: ClassVar[dict[str, Callable[[AuditFacts, int, Event, Any, Counts], None]]] = {
         k.JobForked.KIND: _fork,
         k.ToolInvocationStarted.KIND: _start,
         k.ToolInvocationFinished.KIND: _finish,

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from remit.journal import kinds as k
-from remit.journal.event import Fold
+from remit.journal.event import JournalFold
 from remit.journal.scan import event_at, every_page
-from remit.parts.audit.facts import Counts, Facts, State
+from remit.parts.audit.facts import AuditFacts, Counts, FactsState
 
 if TYPE_CHECKING:
     from remit.journal.event import Placed
@@ -66,7 +66,7 @@ class Sums(msgspec.Struct, frozen=True):
     """What was counted in a time."""
 
     counts: Counts
-    state: State
+    state: FactsState
     """The knowledge about all events, at the end of the journal."""
     last: int
     """The last position that was looked at."""
@@ -76,7 +76,7 @@ class _SpoiltError(Exception):
     """A kept index cannot be read, or counts events that were pruned since."""
 
 
-class Index:
+class AuditIndex:
     """The index of one journal."""
 
     def __init__(self, journal: Journal) -> None:
@@ -110,7 +110,7 @@ class _Reading:
         self._rows: list[_Row] = []
         self._made: dict[int, _Stretch] = {}
         """Stretches that were read now, by the position behind which they begin."""
-        self._state = State()
+        self._state = FactsState()
         self._kept = self._indexed = 0
         """The positions up to which an index is kept, and up to which it is used."""
         self._last = (0, "", 0, "")
@@ -157,7 +157,7 @@ class _Reading:
         """Go on from what is kept, if it belongs to this journal."""
         try:
             list_read = msgspec.json.decode(data, type=_List)
-            state = msgspec.json.decode(list_read.state, type=State)
+            state = msgspec.json.decode(list_read.state, type=FactsState)
         except msgspec.DecodeError:
             return
         position, *identity = list_read.last
@@ -166,7 +166,7 @@ class _Reading:
             self._rows, self._state, self._last, self._indexed = list_read.stretches, state, list_read.last, position
 
     def _fold(self, fresh: list[Placed]) -> None:
-        before, facts = msgspec.json.encode(self._state), Facts(self._state)
+        before, facts = msgspec.json.encode(self._state), AuditFacts(self._state)
         for placed in fresh:
             facts.take(placed.position, placed.event)
         newest, moments = fresh[-1], [placed.event.at for placed in fresh]
@@ -183,15 +183,16 @@ class _Reading:
         state = msgspec.Raw(msgspec.json.encode(self._state))
         list_written = _List(_VERSION, self._rows, state, self._last)
         position = self._last[0]
-        folds = [Fold(NAME, position, msgspec.json.encode(list_written))]
+        folds = [JournalFold(NAME, position, msgspec.json.encode(list_written))]
         folds += [
-            Fold(f"{NAME}/{after}", position, msgspec.json.encode(stretch)) for after, stretch in self._made.items()
+            JournalFold(f"{NAME}/{after}", position, msgspec.json.encode(stretch))
+            for after, stretch in self._made.items()
         ]
         return await self._journal.folds.keep_if_writable(folds, self._kept) is not False
 
     async def _counted(self, row: _Row, stretch: _Stretch) -> Counts:
         """Count what lies within the time, of a stretch that does so in part."""
-        facts = Facts(msgspec.json.decode(stretch.before, type=State), self._since, self._until)
+        facts = AuditFacts(msgspec.json.decode(stretch.before, type=FactsState), self._since, self._until)
         async for page in every_page(self._journal, row.after, (), _PAGE):
             for placed in page.events:
                 if placed.position <= row.last:
@@ -204,7 +205,7 @@ class _Reading:
 _decode: Final = msgspec.json.Decoder(_Stretch).decode
 
 
-def _stretch_of(fold: Fold | None) -> _Stretch:
+def _stretch_of(fold: JournalFold | None) -> _Stretch:
     """Return a stretch that is kept. Raise _SpoiltError if it is not there, or cannot be read."""
     try:
         return _decode(fold.data if fold is not None else b"")

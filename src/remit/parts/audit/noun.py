@@ -18,8 +18,8 @@ from remit.errors import RemitError, UsageError
 from remit.evidence.interval import Interval
 from remit.jobs.plans.problem import parse_duration
 from remit.operation import operation
-from remit.parts.audit.answers import Answer, Question, answer
-from remit.parts.audit.index import Index
+from remit.parts.audit.answers import Answer, AuditQuestion, answer
+from remit.parts.audit.index import AuditIndex
 from remit.parts.audit.kinds import OutputRead
 from remit.parts.audit.package import write_interval, write_package
 from remit.parts.audit.read_recorder import recorder_of
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from remit.http.access import Access
     from remit.parts.audit.facts import What
     from remit.parts.audit.formats import Form
-    from remit.parts.audit.formats.keys import Signer
+    from remit.parts.audit.formats.keys import OperatorSigner
     from remit.service.noun_means import NounOpening
     from remit.service.parts import Parts
     from remit.service.service import Service
@@ -98,7 +98,7 @@ class Audit:
         if not job and (today or against):
             raise UsageError("only one job can be compared", code=Code.INVALID_INPUT, remedy="Name a job.")
         job = await self._service.jobs.find(job) if job else ""
-        question = Question(
+        question = AuditQuestion(
             job=job, tool=tool, model=model, principal=principal, since=since, until=until, what=what,
             before=before, limit=limit,
         )  # fmt: skip
@@ -127,7 +127,7 @@ class Audit:
 
         Of what was recorded from `since` to before `until` (microseconds since the Unix epoch). Raises JournalError.
         """
-        sums, settings = await Index(self._journal).sums(since, until), self._parts.settings
+        sums, settings = await AuditIndex(self._journal).sums(since, until), self._parts.settings
         return Report(
             since=since,
             until=until,
@@ -170,13 +170,13 @@ class Audit:
         if form == "package":
             await write_package(self._journal, job, file, redacted=redacted)
             return
-        from remit.parts.audit.formats.account import Account  # noqa: PLC0415 - few packages are made for others
+        from remit.parts.audit.formats.account import ExportAccount  # noqa: PLC0415 - few packages are made for others
         from remit.parts.audit.formats.catalog import SIGNED, UNSIGNED  # noqa: PLC0415 - the same
         from remit.parts.audit.sessions import sessions_of  # noqa: PLC0415 - the same
 
         with TemporaryFile() as package:
             await write_package(self._journal, job, package, redacted=redacted, method=ZIP_STORED)
-            account = await asyncio.to_thread(Account, package)
+            account = await asyncio.to_thread(ExportAccount, package)
             if form == "ael":
                 times = [entry.at for entry in account.entries]
                 account.sessions = await sessions_of(self._journal, account.last, (min(times), max(times)))
@@ -196,7 +196,7 @@ class Audit:
         """Return the files that others check signatures with, by name. Raise SettingsError without a key."""
         return (await self._signer()).published()
 
-    async def _signer(self) -> Signer:
+    async def _signer(self) -> OperatorSigner:
         from remit.parts.audit.formats.keys import load_signer  # noqa: PLC0415 - the same
 
         return await load_signer(self._own, os.environ, self._parts.settings.folder)

@@ -33,8 +33,8 @@ from remit.errors import ChainBrokenError, NotFoundError, RecordPrunedError, Usa
 from remit.evidence.checkpoints import CHECKPOINTS
 from remit.evidence.container import FORMAT, manifest_hash
 from remit.evidence.interval import Interval
-from remit.evidence.ledger import Event as RecordedEvent
-from remit.evidence.ledger import Ledger
+from remit.evidence.ledger import CallLedger
+from remit.evidence.ledger import LedgerEvent as RecordedEvent
 from remit.evidence.merkle import Subtrees
 from remit.evidence.note import Checkpoint, encoded
 from remit.evidence.program import program
@@ -49,7 +49,7 @@ from remit.journal.retirement import KIND as STANDING
 from remit.journal.scan import every_head
 from remit.journal.values import RESTORE, stub_of
 from remit.journal.values import value as value_of
-from remit.parts.audit.sessions import KIND, End, Session, sessions_of
+from remit.parts.audit.sessions import KIND, CheckpointEnd, RecorderSession, sessions_of
 from remit.record.heads import stream_named
 from remit.record.job_story import beside
 from remit.record.walk import root_of
@@ -57,7 +57,7 @@ from remit.record.walk import root_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
-    from remit.journal.event import Head
+    from remit.journal.event import StreamHead
     from remit.journal.journal import Journal
     from remit.journal.kinds import OptionalRaw, OptionalRef, Payload
     from remit.journal.references import Digest
@@ -99,7 +99,7 @@ async def checkpoint_files(
     sessions = await sessions_of(journal, _Below(streams), *spans)
     if await _are_elsewhere(journal, sessions, streams):
         sessions = await sessions_of(journal, _Below(streams), (0, sys.maxsize))
-    newest: dict[str, End] = {}
+    newest: dict[str, CheckpointEnd] = {}
     for stream, end in _ends(sessions):
         reached = streams.get(stream)
         if reached is not None and end.seq == reached.seq and end.chain != reached.chain:
@@ -110,7 +110,7 @@ async def checkpoint_files(
     return await asyncio.to_thread(_files, sessions, streams)  # a busy day has a million leaves
 
 
-async def _are_elsewhere(journal: Journal, sessions: Sequence[Session], streams: Mapping[str, Reached]) -> bool:
+async def _are_elsewhere(journal: Journal, sessions: Sequence[RecorderSession], streams: Mapping[str, Reached]) -> bool:
     """Return whether checkpoints over these streams may be of other times: a clock that was wrong was set right."""
     signed: dict[str, int] = {}
     for stream, end in _ends(sessions):
@@ -121,11 +121,11 @@ async def _are_elsewhere(journal: Journal, sessions: Sequence[Session], streams:
     return any(head.stream not in read or min(bare) < head.updated_at for head in newest)
 
 
-def _ends(sessions: Iterable[Session]) -> Iterator[tuple[str, End]]:
+def _ends(sessions: Iterable[RecorderSession]) -> Iterator[tuple[str, CheckpointEnd]]:
     return (pair for session in sessions for beat in session.beats for pair in beat.ends.items())
 
 
-async def _compare(journal: Journal, stream: str, end: End, reached: Reached | None) -> None:
+async def _compare(journal: Journal, stream: str, end: CheckpointEnd, reached: Reached | None) -> None:
     """Compare a stream with the newest event of it that is signed."""
     if reached is None or end.seq > reached.seq:
         head = await journal.head(stream)
@@ -138,7 +138,7 @@ async def _compare(journal: Journal, stream: str, end: End, reached: Reached | N
             raise _differs(stream, end)
 
 
-def _files(sessions: Sequence[Session], streams: Mapping[str, Reached]) -> dict[str, tuple[bytes, ...]]:
+def _files(sessions: Sequence[RecorderSession], streams: Mapping[str, Reached]) -> dict[str, tuple[bytes, ...]]:
     there = {stream: reached for stream, reached in streams.items() if not reached.is_pruned}
     rows, files = list[dict[str, Any]](), dict[str, tuple[bytes, ...]]()
     for _, group in groupby(sorted(sessions, key=_origin), key=_origin):
@@ -151,13 +151,13 @@ def _files(sessions: Sequence[Session], streams: Mapping[str, Reached]) -> dict[
     return {CHECKPOINTS: (canonical(rows),), **files} if rows else {}
 
 
-def _origin(session: Session) -> str:
+def _origin(session: RecorderSession) -> str:
     return session.origin
 
 
-def _stretches(sessions: Iterable[Session]) -> Iterator[list[Session]]:
+def _stretches(sessions: Iterable[RecorderSession]) -> Iterator[list[RecorderSession]]:
     """Give the sessions of a log, divided where some between them were not read."""
-    stretch: list[Session] = []
+    stretch: list[RecorderSession] = []
     size = 0
     for session in sessions:
         if session.tree.size > size and stretch:
@@ -173,7 +173,7 @@ def _stretches(sessions: Iterable[Session]) -> Iterator[list[Session]]:
 class _Log:
     """The log of one origin, in sessions that follow one another."""
 
-    def __init__(self, sessions: Sequence[Session], streams: Mapping[str, Reached]) -> None:
+    def __init__(self, sessions: Sequence[RecorderSession], streams: Mapping[str, Reached]) -> None:
         self._sessions = sessions
         self.leaves: dict[str, tuple[int, int]] = {}
         """By stream, the number of the newest event that is signed, and the index of the leaf that says so."""
@@ -231,7 +231,7 @@ class _Log:
         return Checkpoint(session.origin, size, root)
 
 
-def _differs(stream: str, end: End) -> ChainBrokenError:
+def _differs(stream: str, end: CheckpointEnd) -> ChainBrokenError:
     return _broken(stream, f"event {end.seq} is not the one that was signed: it was written again")
 
 
@@ -324,7 +324,7 @@ async def _roots(journal: Journal, interval: Interval) -> dict[str, bool]:
     return roots
 
 
-async def _trace_in(journal: Journal, head: Head, interval: Interval) -> Literal["", "events", "stub"]:
+async def _trace_in(journal: Journal, head: StreamHead, interval: Interval) -> Literal["", "events", "stub"]:
     """Say what is there of what a stream recorded in an interval: events, or a stub for what may have been some."""
     if head.created_at - SKEW >= interval.until or head.updated_at + SKEW < interval.since:
         return ""  # the head is enough, and most of a long journal is not read
@@ -462,7 +462,7 @@ class _Record:
         self._calls = calls
         self._redacted = redacted
         self._values = _Values(journal, package.add_value, redacted=redacted)
-        self._ledger = Ledger(calls.write)
+        self._ledger = CallLedger(calls.write)
         self._streams: dict[str, bytes] = {}
         """By stream, its row in proof.json."""
         self._pruned: dict[str, dict[str, Any]] = {}
@@ -509,7 +509,7 @@ class _Record:
         self._package.add("verify.py", (program(),))
         return self._package.close(scope, redacted=self._redacted)
 
-    async def _add(self, head: Head) -> None:
+    async def _add(self, head: StreamHead) -> None:
         last = Event(head.stream, 0, "", 0, b"", b"")
 
         async def visit(events: Sequence[Event], payloads: Sequence[Payload | None]) -> None:
@@ -526,7 +526,7 @@ class _Record:
             self._days.update(event.at // DAY for event in events)
             self._events.write(b"".join([_line(event) for event in events]))
             for event in events:
-                if event.kind in Ledger.KINDS:
+                if event.kind in CallLedger.KINDS:
                     self._call(RecordedEvent(event.stream, event.seq, event.kind, _decode(event.data)))
             await self._values.note_expired(payloads)
             for payload in payloads:

@@ -13,7 +13,7 @@ import msgspec
 
 from remit.clock import isoformat
 from remit.evidence.verify import counted
-from remit.pages.page import View
+from remit.pages.page import PageView
 from remit.parts.audit.trace import document
 
 if TYPE_CHECKING:
@@ -165,7 +165,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     kept: tuple[KeptRow, ...]
 
 
-class ReportView(View, frozen=True, kw_only=True):
+class ReportView(PageView, frozen=True, kw_only=True):
     """The report as a file."""
 
     template: ClassVar[str] = "report.html"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from io import BytesIO
 from typing import Final
 
-from remit.api.route import BYTES, Answer, ApiRequest, Empty, Route
+from remit.api.route import BYTES, ApiRequest, DetailedAnswer, Empty, Route
 from remit.clock import instant
 from remit.codes import Code
 from remit.errors import UsageError
@@ -33,7 +33,7 @@ class PackageQuery(Empty, frozen=True, kw_only=True, forbid_unknown_fields=True)
     """The format: Remit's own package, or one of others."""
 
 
-async def package(asked: ApiRequest) -> Answer:
+async def package(asked: ApiRequest) -> DetailedAnswer:
     """Answer with the evidence of a job, session or ticket: a zip that verify.py checks, or a format of others."""
     query: PackageQuery = asked.query
     name, file = asked.path["job"].removeprefix("ticket/"), BytesIO()
@@ -42,10 +42,10 @@ async def package(asked: ApiRequest) -> Answer:
         asked.access.require_all_tools("the ticket")
     await asked.service.audit.package(scope, file, redacted=query.redacted, form=query.format)
     headers = {"content-disposition": f'attachment; filename="{file_name(scope)}{ENDINGS[query.format]}"'}
-    return Answer(value=file.getvalue(), headers=headers, media=BYTES)
+    return DetailedAnswer(value=file.getvalue(), headers=headers, media=BYTES)
 
 
-async def interval(asked: ApiRequest) -> Answer:
+async def interval(asked: ApiRequest) -> DetailedAnswer:
     """Answer with the evidence of all streams written to in an interval of ISO 8601: `since%2Funtil`, both with offset.
 
     The same record gives the same bytes each time.
@@ -55,7 +55,7 @@ async def interval(asked: ApiRequest) -> Answer:
     file = BytesIO()
     await asked.service.audit.package_between(since, until, file, redacted=asked.query.redacted)
     headers = {"content-disposition": f'attachment; filename="{Interval(since, until).file_name}.zip"'}
-    return Answer(value=file.getvalue(), headers=headers, media=BYTES)
+    return DetailedAnswer(value=file.getvalue(), headers=headers, media=BYTES)
 
 
 def _moments(text: str) -> tuple[int, int]:
@@ -67,14 +67,14 @@ def _moments(text: str) -> tuple[int, int]:
     return moments[0], moments[1]
 
 
-async def trace(asked: ApiRequest) -> Answer:
+async def trace(asked: ApiRequest) -> DetailedAnswer:
     """Answer with what a job or session did as one HTML file: times, a search, what led to what, what was changed."""
     job = await asked.service.jobs.find(asked.path["job"])
     headers = {
         "content-disposition": f'attachment; filename="{job}.html"',
         "content-security-policy": "sandbox; default-src 'none'",
     }
-    return Answer(value=await asked.service.audit.trace(job), headers=headers, media=BYTES)
+    return DetailedAnswer(value=await asked.service.audit.trace(job), headers=headers, media=BYTES)
 
 
 ROUTES: Final = (

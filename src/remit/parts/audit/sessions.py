@@ -16,7 +16,7 @@ from remit.journal.kinds import decode
 from remit.journal.scan import every_head
 
 if TYPE_CHECKING:
-    from remit.journal.event import Event, Head
+    from remit.journal.event import Event, StreamHead
     from remit.journal.journal import Journal
 
 KIND: Final = "recorder"
@@ -29,7 +29,7 @@ _encode: Final = msgspec.json.Encoder().encode
 _text: Final = msgspec.json.Decoder(str).decode
 
 
-class Wanted(Protocol):
+class WantedStreams(Protocol):
     """The streams whose leaves are wanted."""
 
     def __contains__(self, stream: object, /) -> bool:
@@ -37,7 +37,7 @@ class Wanted(Protocol):
         ...
 
 
-class End(NamedTuple):
+class CheckpointEnd(NamedTuple):
     """The newest event of a stream, as a checkpoint says."""
 
     seq: int
@@ -56,7 +56,7 @@ class Beat(NamedTuple):
     """Its size and root, and the line of the signature that was made then."""
     leaves: list[bytes]
     """The hashes of the leaves that it added."""
-    ends: Mapping[str, End]
+    ends: Mapping[str, CheckpointEnd]
     """The streams that were asked for, among these."""
 
 
@@ -72,7 +72,7 @@ class Vouched(NamedTuple):
     """The authority's answer (RFC 3161)."""
 
 
-class Session(NamedTuple):
+class RecorderSession(NamedTuple):
     """A session of the recorder."""
 
     stream: str
@@ -91,14 +91,14 @@ class Session(NamedTuple):
     """When it ended by itself; None: it goes on, or its process died."""
 
 
-async def sessions_of(journal: Journal, streams: Wanted, *spans: tuple[int, int]) -> list[Session]:
+async def sessions_of(journal: Journal, streams: WantedStreams, *spans: tuple[int, int]) -> list[RecorderSession]:
     """Return the sessions that went on in these spans of time, and the next two after each, the first one first.
 
     Raise JournalError.
     """
     heads = [head async for head in every_head(journal, HeadQuery(kind=KIND))]
     ended, left = dict[str, int](), dict[str, int]()
-    chosen: list[Head] = []
+    chosen: list[StreamHead] = []
     for head in reversed(heads):
         origin = head.labels.get(_ORIGIN, "")
         end = head.updated_at if head.closed else sys.maxsize
@@ -112,25 +112,29 @@ async def sessions_of(journal: Journal, streams: Wanted, *spans: tuple[int, int]
     return [await _session(journal, await journal.read(head.stream), streams) for head in chosen]
 
 
-def opened_of(event: Event) -> Session:
+def opened_of(event: Event) -> RecorderSession:
     """Return the session that an event begins, without what comes after it."""
     payload: Any = decode(event.kind, event.data)
     tree = Tree(payload.size, tuple(decoded(peak) for peak in payload.peaks))
-    return Session(event.stream, payload.origin, payload.key, event.at, payload.every_seconds, tree, [], [], None)
+    return RecorderSession(
+        event.stream, payload.origin, payload.key, event.at, payload.every_seconds, tree, [], [], None
+    )
 
 
-async def beat_of(journal: Journal, event: Event, streams: Wanted | None = None) -> Beat:
+async def beat_of(journal: Journal, event: Event, streams: WantedStreams | None = None) -> Beat:
     """Return the checkpoint that an event is, with the ends of these streams; None: of all that it covers."""
     payload: Any = decode(event.kind, event.data)
     rows = _leaves(await journal.value(payload.leaves, payload.leaves_blob) or b"[]")
     ends = {
-        row[0]: End(row[1], row[2], place) for place, row in enumerate(rows) if streams is None or row[0] in streams
+        row[0]: CheckpointEnd(row[1], row[2], place)
+        for place, row in enumerate(rows)
+        if streams is None or row[0] in streams
     }
     signed = {"size": payload.size, "root": payload.root, "signature": payload.signature}
     return Beat(event.at, signed, [leaf_of(_encode(row)) for row in rows], ends)
 
 
-async def _session(journal: Journal, events: list[Event], streams: Wanted) -> Session:
+async def _session(journal: Journal, events: list[Event], streams: WantedStreams) -> RecorderSession:
     session, closed = opened_of(events[0]), None
     for event in events[1:]:
         if event.kind not in {CHECKPOINT, CLOSED}:

@@ -26,9 +26,9 @@ from remit.errors import JournalError
 from remit.jobs.state import KIND
 from remit.journal import kinds as k
 from remit.journal.lineage import whole
-from remit.models.message import Message, ToolResult
+from remit.models.message import Message, ToolMessage
 from remit.models.message import decode as message_of
-from remit.pages.page import View, visible
+from remit.pages.page import PageView, visible
 from remit.pages.renderer import Shell, render
 from remit.record.heads import head_of, stream_named
 from remit.record.job_story import beside, story_of, whole_step
@@ -89,7 +89,7 @@ class Causes:
         for added in question.added:
             message = _message(await self._bytes(added.body, added.body_blob))
             for block in message.blocks if message is not None else ():
-                if isinstance(block, ToolResult):
+                if isinstance(block, ToolMessage):
                     self._add(question.step, self._made.get(block.id, ""), "read")
 
     async def answer(self, answer: k.CommandCommitted) -> None:
@@ -137,7 +137,7 @@ base-uri 'none'; form-action 'none'">
 """
 
 
-def document(view: View, now: int) -> bytes:
+def document(view: PageView, now: int) -> bytes:
     """Return a view as a file of its own, made at the moment `now`."""
     shell = Shell(
         items=(), links=(), who="", csrf="", can=frozenset(), now=now, zone=UTC, here="", listens=False, again=False
@@ -177,14 +177,14 @@ class Cause(msgspec.Struct, frozen=True, kw_only=True):
     is_untrusted: bool = False
 
 
-class Line(msgspec.Struct, frozen=True):
+class ChangeLine(msgspec.Struct, frozen=True):
     """A line of a change."""
 
     mark: str
     text: str
 
 
-class Item(msgspec.Struct, frozen=True, kw_only=True):
+class StepItem(msgspec.Struct, frozen=True, kw_only=True):
     """A step as the file shows it."""
 
     number: int
@@ -201,13 +201,13 @@ class Item(msgspec.Struct, frozen=True, kw_only=True):
     facts: tuple[tuple[str, str], ...]
     """Names and texts, without what is not recorded."""
     causes: tuple[Cause, ...]
-    change: tuple[Line, ...]
+    change: tuple[ChangeLine, ...]
     """The lines that its effect took away and put in."""
     has_effect: bool
     """Return whether it changed something, or may have."""
 
 
-class Node(msgspec.Struct, frozen=True, kw_only=True):
+class StepNode(msgspec.Struct, frozen=True, kw_only=True):
     """A step in the graph."""
 
     number: int
@@ -223,14 +223,14 @@ class Edge(msgspec.Struct, frozen=True, kw_only=True):
     is_untrusted: bool
 
 
-class TraceView(View, frozen=True, kw_only=True):
+class TraceView(PageView, frozen=True, kw_only=True):
     """A job or session."""
 
     template: ClassVar[str] = "trace.html"
     told: Narrative
     state: str
-    items: tuple[Item, ...]
-    nodes: tuple[Node, ...]
+    items: tuple[StepItem, ...]
+    nodes: tuple[StepNode, ...]
     edges: tuple[Edge, ...]
     height: int
     digests: tuple[tuple[str, str], ...]
@@ -272,7 +272,7 @@ def _view(told: Narrative, steps: list[StepNarrative], causes: Causes, state: st
     )
 
 
-def _items(told: Narrative, steps: list[StepNarrative], recorded: Causes, now: int, most: int) -> tuple[Item, ...]:
+def _items(told: Narrative, steps: list[StepNarrative], recorded: Causes, now: int, most: int) -> tuple[StepItem, ...]:
     begin = min([told.created_at, *(step.started_at for step in steps)])
     end = told.ended_at or max([begin + 1, *(step.ended_at or step.started_at for step in steps)])
     numbers = {step.step: number for number, step in enumerate(steps, 1)}
@@ -285,7 +285,7 @@ def _items(told: Narrative, steps: list[StepNarrative], recorded: Causes, now: i
         diff = effect.diff[:room] if effect is not None else ""
         room -= len(diff)
         items.append(
-            Item(
+            StepItem(
                 number=number,
                 step=step.step,
                 name=step.name.removeprefix("tool."),
@@ -308,10 +308,10 @@ def _cut(text: str, most: int) -> str:
     return f"{text[:most]}…" if most and len(text) > most else text
 
 
-def _lines(diff: str) -> Iterable[Line]:
+def _lines(diff: str) -> Iterable[ChangeLine]:
     for text in diff.splitlines():
         mark = text[:1] if text[:1] in {"+", "-"} and text[:3] not in {"+++", "---"} else ""
-        yield Line(mark, text)
+        yield ChangeLine(mark, text)
 
 
 def _causes(step: StepNarrative, recorded: Causes, numbers: dict[str, int]) -> Iterable[Cause]:
@@ -390,11 +390,11 @@ def _digests(step: StepNarrative) -> Iterable[tuple[str, str]]:
     return [(about, digest) for about, digest in digests.items() if digest]
 
 
-def _graph(items: tuple[Item, ...]) -> tuple[tuple[Node, ...], tuple[Edge, ...]]:
+def _graph(items: tuple[StepItem, ...]) -> tuple[tuple[StepNode, ...], tuple[Edge, ...]]:
     """The steps that lead to others or come from some, below one another, with an arc from each to each."""
     linked = {number for item in items for cause in item.causes for number in (item.number, cause.number)}
     nodes = [
-        Node(number=item.number, y=place * _PITCH + 14, label=f"{item.step} {item.name}"[:40])
+        StepNode(number=item.number, y=place * _PITCH + 14, label=f"{item.step} {item.name}"[:40])
         for place, item in enumerate(item for item in items if item.number in linked)
     ]
     heights = {node.number: node.y for node in nodes}

@@ -22,7 +22,7 @@ from playwright.async_api import Error
 from remit.codes import Code
 from remit.files.hypertext import TooDeepError, page_text
 from remit.http.urls import InvalidUrlError, checked, place_of
-from remit.parts.browser.conversation import ACT_S, Conversation, File, Tab
+from remit.parts.browser.conversation import ACT_S, BrowserConversation, BrowserFile, Tab
 from remit.parts.browser.launch import BrowserError, browser_error
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from remit.parts.browser import shapes
     from remit.parts.browser.settings import BrowserSettings
-    from remit.process.enclosure import Connection
+    from remit.process.enclosure import ConnectionAttempt
 
 
 MASK: Final = "***"
@@ -41,7 +41,7 @@ _KEY: Final = re.compile(r'(?P<role>[a-z]+)(?P<name> "(?:[^"\\]|\\.)*")?(?P<attr
 _REF: Final = re.compile(r" \[ref=((?:f\d+)?e\d+)\]")
 
 
-class Line(NamedTuple):
+class SnapshotLine(NamedTuple):
     """One line of a snapshot."""
 
     indent: int
@@ -55,7 +55,7 @@ class Line(NamedTuple):
     """With the colon before it; empty: none."""
 
 
-class Shown(NamedTuple):
+class ShownSnapshot(NamedTuple):
     """A snapshot as it is handed out."""
 
     text: str
@@ -65,13 +65,13 @@ class Shown(NamedTuple):
     """Characters that were cut off."""
 
 
-def lines_of(snapshot: str) -> Iterator[Line]:
+def lines_of(snapshot: str) -> Iterator[SnapshotLine]:
     """Return the lines of a snapshot; one that is of another form has a value alone."""
     for text in snapshot.split("\n"):
         yield _line(text)
 
 
-def shown(lines: list[Line], page: str, most: int, *, secret: Callable[[str], bool]) -> Shown:
+def shown(lines: list[SnapshotLine], page: str, most: int, *, secret: Callable[[str], bool]) -> ShownSnapshot:
     """Return the first `most` characters of a snapshot of a page; `secret` says whether a ref's value is hidden."""
     texts: list[str] = []
     refs: set[str] = set()
@@ -88,10 +88,10 @@ def shown(lines: list[Line], page: str, most: int, *, secret: Callable[[str], bo
             texts.append(text)
             length = total
             refs.update(filter(None, (line.ref,)))
-    return Shown("\n".join(texts), frozenset(refs), total - length)
+    return ShownSnapshot("\n".join(texts), frozenset(refs), total - length)
 
 
-def _line(text: str) -> Line:
+def _line(text: str) -> SnapshotLine:
     indent = len(text) - len(text.lstrip(" "))
     quoted = _QUOTED.fullmatch(text)
     if quoted is not None:
@@ -100,12 +100,12 @@ def _line(text: str) -> Line:
         key = _KEY.match(text, indent + 2) if text.startswith("- ", indent) else None
         value = text[key.end() :] if key is not None else ""
     if key is None or not (value == "" or value.startswith(":")):
-        return Line(indent, "", "", "", "", text[indent:])
+        return SnapshotLine(indent, "", "", "", "", text[indent:])
     ref = _REF.search(key["attributes"])
-    return Line(indent, key["role"], key["name"] or "", key["attributes"], ref[1] if ref else "", value)
+    return SnapshotLine(indent, key["role"], key["name"] or "", key["attributes"], ref[1] if ref else "", value)
 
 
-def _text(line: Line, page: str, *, hides: bool) -> str:
+def _text(line: SnapshotLine, page: str, *, hides: bool) -> str:
     """Return a line as it is handed out: its key is never quoted, since a name in JSON needs no more."""
     value = f": {MASK}" if hides else _harmless(line.value)
     if not line.role:
@@ -138,13 +138,13 @@ _OPTIONS: Final = (
 _VALUES: Final = "(fields) => fields.slice(0, 50).map((field) => String(field.value).slice(0, 1000))"
 
 
-class Done(NamedTuple):
+class ActResult(NamedTuple):
     """The result of an act beside the state of its page."""
 
     tab: Tab
     fields: tuple[tuple[str, Any], ...] = ()
     """The fields of the result beside it, by name."""
-    files: tuple[File, ...] = ()
+    files: tuple[BrowserFile, ...] = ()
     text: str = ""
     """Kept as evidence."""
 
@@ -155,7 +155,7 @@ class Acts:
     def __init__(self, settings: BrowserSettings) -> None:
         self._settings = settings
         self._secrets = dict(map(_secret, settings.secrets))
-        self.by_word: Final[Mapping[str, Callable[[Conversation, Any], Awaitable[Done]]]] = {
+        self.by_word: Final[Mapping[str, Callable[[BrowserConversation, Any], Awaitable[ActResult]]]] = {
             "navigate": self.navigate,
             "snapshot": self.snapshot,
             "click": self.click,
@@ -167,7 +167,7 @@ class Acts:
             "screenshot": self.screenshot,
         }
 
-    async def navigate(self, conversation: Conversation, args: shapes.NavigateArgs) -> Done:
+    async def navigate(self, conversation: BrowserConversation, args: shapes.NavigateArgs) -> ActResult:
         """Open a URL."""
         try:
             address, fragment = checked(args.url), urlsplit(args.url.strip()).fragment
@@ -195,18 +195,18 @@ class Acts:
         if failure is not None and not _is_no_failure(failure):
             await conversation.renew(tab)
             raise browser_error(tab.asked, failure)
-        return Done(tab, (("status_code", status),))
+        return ActResult(tab, (("status_code", status),))
 
     def _refusal(
-        self, conversation: Conversation, tab: Tab, before: Mapping[tuple[str, int], Connection]
-    ) -> Connection | None:
+        self, conversation: BrowserConversation, tab: Tab, before: Mapping[tuple[str, int], ConnectionAttempt]
+    ) -> ConnectionAttempt | None:
         """Return how the proxy refused what a page asked for last, since `before`; None: it did not."""
         for place, connection in conversation.browser.refusals.items():
             if f"{place[0]}:{place[1]}" == place_of(tab.asked) and connection is not before.get(place):
                 return connection
         return None
 
-    async def snapshot(self, conversation: Conversation, args: shapes.SnapshotArgs) -> Done:
+    async def snapshot(self, conversation: BrowserConversation, args: shapes.SnapshotArgs) -> ActResult:
         """Show a page, or a part of it."""
         if args.ref is not None:
             tab, part = await conversation.element(args.ref)
@@ -224,15 +224,15 @@ class Acts:
         hidden = await self._hidden(conversation, tab, lines)
         seen = shown(lines, tab.name, self._settings.snapshot_chars, secret=hidden.__contains__)
         tab.refs = seen.refs
-        return Done(tab, (("snapshot", seen.text), ("missing", seen.missing)))
+        return ActResult(tab, (("snapshot", seen.text), ("missing", seen.missing)))
 
-    async def click(self, conversation: Conversation, args: shapes.ClickArgs) -> Done:
+    async def click(self, conversation: BrowserConversation, args: shapes.ClickArgs) -> ActResult:
         """Click an element."""
         tab, element = await conversation.element(args.ref)
         await element.click(button=args.button, click_count=2 if args.double else 1)
-        return Done(tab)
+        return ActResult(tab)
 
-    async def type(self, conversation: Conversation, args: shapes.TypeArgs) -> Done:
+    async def type(self, conversation: BrowserConversation, args: shapes.TypeArgs) -> ActResult:
         """Put a text into a field."""
         if (args.text is None) == (args.secret is None):
             raise BrowserError("Give either `text` or `secret`.")
@@ -247,15 +247,15 @@ class Acts:
         await element.fill(text)
         if args.submit:
             await element.press("Enter")
-        return Done(tab)
+        return ActResult(tab)
 
-    async def press(self, conversation: Conversation, args: shapes.PressArgs) -> Done:
+    async def press(self, conversation: BrowserConversation, args: shapes.PressArgs) -> ActResult:
         """Press a key."""
         tab = conversation.tab(args.page)
         await tab.page.keyboard.press(args.key)
-        return Done(tab)
+        return ActResult(tab)
 
-    async def select(self, conversation: Conversation, args: shapes.SelectArgs) -> Done:
+    async def select(self, conversation: BrowserConversation, args: shapes.SelectArgs) -> ActResult:
         """Choose options of a list; one that is not there would be waited for."""
         tab, element = await conversation.element(args.ref)
         options = await element.evaluate(_OPTIONS)
@@ -266,9 +266,9 @@ class Acts:
             known = ", ".join(repr(label[:80]) for _, label in options[:30])
             raise BrowserError(f"There is no option {missing[0]!r}; there are: {known}")
         await element.select_option(value=[values[option] for option in args.options])
-        return Done(tab)
+        return ActResult(tab)
 
-    async def wait_for(self, conversation: Conversation, args: shapes.WaitArgs) -> Done:
+    async def wait_for(self, conversation: BrowserConversation, args: shapes.WaitArgs) -> ActResult:
         """Wait for a text to appear or to vanish, or for a download to begin; the caller waits for its end."""
         tab = conversation.tab(args.page)
         for text, state in ((args.text, "visible"), (args.gone, "hidden")):
@@ -279,9 +279,9 @@ class Acts:
                 )
         if not (args.text or args.gone):
             await conversation.begun(min(args.seconds, _BEGINS_S))
-        return Done(tab)
+        return ActResult(tab)
 
-    async def extract(self, conversation: Conversation, args: shapes.PageArgs) -> Done:
+    async def extract(self, conversation: BrowserConversation, args: shapes.PageArgs) -> ActResult:
         """Read the text of a page."""
         tab = conversation.tab(args.page)
         await self._hidden(conversation, tab, [])
@@ -290,9 +290,9 @@ class Acts:
         except TooDeepError as error:
             raise BrowserError(f"{tab.page.url}: its elements are nested too deeply", Code.parse_failed) from error
         cut_text = text[: self._settings.snapshot_chars]
-        return Done(tab, (("text", cut_text), ("truncated", len(text) > len(cut_text))), text=cut_text)
+        return ActResult(tab, (("text", cut_text), ("truncated", len(text) > len(cut_text))), text=cut_text)
 
-    async def screenshot(self, conversation: Conversation, args: shapes.ScreenshotArgs) -> Done:
+    async def screenshot(self, conversation: BrowserConversation, args: shapes.ScreenshotArgs) -> ActResult:
         """Photograph a page or an element."""
         if args.ref is not None:
             tab, element = await conversation.element(args.ref)
@@ -308,9 +308,9 @@ class Acts:
                 full_page=args.full_page,
                 clip={"x": 0, "y": 0, "width": size["width"], "height": height} if args.full_page else None,
             )
-        return Done(tab, files=(File(conversation.name("screenshot", "png"), tab.page.url, data),))
+        return ActResult(tab, files=(BrowserFile(conversation.name("screenshot", "png"), tab.page.url, data),))
 
-    async def _hidden(self, conversation: Conversation, tab: Tab, lines: list[Line]) -> set[str]:
+    async def _hidden(self, conversation: BrowserConversation, tab: Tab, lines: list[SnapshotLine]) -> set[str]:
         """Return the refs of password fields, and have what stands in them masked wherever else it turns up."""
         for frame in tab.page.frames:
             with suppress(Error):  # it has just gone

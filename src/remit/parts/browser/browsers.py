@@ -12,8 +12,8 @@ from playwright.async_api import Error, async_playwright
 
 from remit.codes import Code
 from remit.errors import ProviderError
-from remit.parts.browser.acts import LOAD_S, Acts, Done, settle
-from remit.parts.browser.conversation import Conversation, File
+from remit.parts.browser.acts import LOAD_S, ActResult, Acts, settle
+from remit.parts.browser.conversation import BrowserConversation, BrowserFile
 from remit.parts.browser.launch import GONE, BrowserError, SandboxedBrowser, browser_error
 from remit.parts.browser.shapes import TAKES, Artifact, CloseResult, WaitArgs
 from remit.process.environment import without
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from remit.clock import Clock
     from remit.parts.browser.settings import BrowserSettings
-    from remit.process.enclosure import Enclosures, Execution
+    from remit.process.enclosure import Enclosures, ProgramRun
 
 _ACT_S: Final = LOAD_S + 10
 _DOWNLOAD_S: Final = 15.0
@@ -42,7 +42,7 @@ class Browsers:
         self._settings = settings
         self._clock = clock
         self._acts = Acts(settings)
-        self._conversations: dict[str, Conversation] = {}
+        self._conversations: dict[str, BrowserConversation] = {}
         self._changing = asyncio.Lock()
         self._playwright: Playwright | None = None
         self._watching: asyncio.Task[None] | None = None
@@ -78,7 +78,7 @@ class Browsers:
 
     # --- one act
 
-    async def _result(self, word: str, asked: Any, conversation: Conversation, ctx: CallContext) -> ToolResult:
+    async def _result(self, word: str, asked: Any, conversation: BrowserConversation, ctx: CallContext) -> ToolResult:
         done = await self._done(word, asked, conversation)
         url, title = await settle(done.tab)
         waits = asked.seconds if isinstance(asked, WaitArgs) else _DOWNLOAD_S
@@ -102,7 +102,7 @@ class Browsers:
         result = _masked(msgspec.to_builtins(TAKES[word][1](**fields)), secrets)
         return ToolResult(result, tuple(_evidence(done, files, result, ctx)))
 
-    async def _done(self, word: str, asked: Any, conversation: Conversation) -> Done:
+    async def _done(self, word: str, asked: Any, conversation: BrowserConversation) -> ActResult:
         try:
             async with asyncio.timeout(_ACT_S):
                 return await self._acts.by_word[word](conversation, asked)
@@ -117,7 +117,7 @@ class Browsers:
 
     # --- browsers
 
-    async def _of(self, name: str, *, opens: bool) -> Conversation:
+    async def _of(self, name: str, *, opens: bool) -> BrowserConversation:
         async with self._changing:
             conversation = self._conversations.get(name)
             if conversation is not None and not conversation.browser.lives:
@@ -129,13 +129,13 @@ class Browsers:
                 conversation = await self._open(name)
             return conversation
 
-    async def _open(self, name: str) -> Conversation:
+    async def _open(self, name: str) -> BrowserConversation:
         self._starting += 1
         try:
             await self._make_room()
             browser = SandboxedBrowser(self._enclosures, self._settings)
             await browser.start(self._driver)
-            conversation = self._conversations[name] = Conversation(browser, self._settings)
+            conversation = self._conversations[name] = BrowserConversation(browser, self._settings)
         finally:
             self._starting -= 1
             await self._rest()
@@ -168,11 +168,11 @@ class Browsers:
         receipt = execution.receipt if execution is not None else None
         return ToolResult(msgspec.to_builtins(CloseResult(closed=True, receipt=receipt)))
 
-    async def _drop(self, name: str) -> Execution | None:
+    async def _drop(self, name: str) -> ProgramRun | None:
         """End a browser, whatever becomes of the caller. Returns how it ran."""
         return await asyncio.shield(self._ends.task(self._ended(self._conversations.pop(name))))
 
-    async def _ended(self, conversation: Conversation) -> Execution | None:
+    async def _ended(self, conversation: BrowserConversation) -> ProgramRun | None:
         await conversation.close()
         execution = await conversation.browser.close()
         await self._rest()
@@ -215,7 +215,9 @@ def _masked(value: Any, secrets: list[str]) -> Any:
     return {name: _masked(entry, secrets) for name, entry in value.items()} if isinstance(value, dict) else value
 
 
-def _evidence(done: Done, files: list[File], result: dict[str, Any], ctx: CallContext) -> list[EvidenceCandidate]:
+def _evidence(
+    done: ActResult, files: list[BrowserFile], result: dict[str, Any], ctx: CallContext
+) -> list[EvidenceCandidate]:
     evidence = [
         EvidenceCandidate(
             kind="artifact",

@@ -30,7 +30,7 @@ _CLOSE_S: Final = 5.0
 _EXTENSIONS: Final = mimetypes.MimeTypes()
 
 
-class File(NamedTuple):
+class BrowserFile(NamedTuple):
     """A download that ended, or a screenshot."""
 
     name: str
@@ -66,7 +66,7 @@ class Tab:
                 self.asked = request.url
 
 
-class Conversation:
+class BrowserConversation:
     """A browser with its pages. One act at a time: callers hold `turn`."""
 
     def __init__(self, browser: SandboxedBrowser, settings: BrowserSettings) -> None:
@@ -82,7 +82,7 @@ class Conversation:
         self._tabs: dict[str, Tab] = {}
         self._count = self._shots = 0
         self._notes: list[str] = []
-        self._files: list[File] = []
+        self._files: list[BrowserFile] = []
         self._downloads, self._begun = Tasks(), asyncio.Event()
         self._closing = Tasks()
         browser.context.set_default_timeout(ACT_S * 1_000)
@@ -160,7 +160,7 @@ class Conversation:
             async with asyncio.timeout(seconds):
                 await self._begun.wait()
 
-    async def taken(self, seconds: float) -> tuple[list[str], list[File]]:
+    async def taken(self, seconds: float) -> tuple[list[str], list[BrowserFile]]:
         """Give what is to be said, and the downloads that have ended within `seconds`; they are then not said again."""
         if len(self._downloads):
             with suppress(TimeoutError):
@@ -249,7 +249,7 @@ class Conversation:
                 done.cancel()
             size = path.stat().st_size
             if size <= most:
-                self._files.append(File(name, download.url, path.read_bytes()))
+                self._files.append(BrowserFile(name, download.url, path.read_bytes()))
             else:
                 self.note(
                     f"the download {name!r} of {size} bytes is left out: {most} are the most (browser.download_bytes)"

@@ -28,7 +28,7 @@ from remit.ids import new_id
 from remit.parts.browser import stub
 from remit.parts.browser.program import FLAGS, INSTALL, find
 from remit.process.child import Tail
-from remit.process.enclosure import MB, PROXY_PORT, Limits, Mount, SandboxUnavailableError, Spec, python
+from remit.process.enclosure import MB, PROXY_PORT, FolderMount, RunLimits, SandboxUnavailableError, Spec, python
 from remit.redact import line
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from playwright.async_api import BrowserContext, Playwright
 
     from remit.parts.browser.settings import BrowserSettings
-    from remit.process.enclosure import Connection, Enclosures, Execution, Scratch
+    from remit.process.enclosure import ConnectionAttempt, Enclosures, ProgramRun, RunScratch
 
 
 GONE: Final = (
@@ -110,12 +110,12 @@ class SandboxedBrowser:
     """A browser that runs, until it is closed or ends."""
 
     def __init__(self, enclosures: Enclosures, settings: BrowserSettings) -> None:
-        self.refusals: OrderedDict[tuple[str, int], Connection] = OrderedDict()
+        self.refusals: OrderedDict[tuple[str, int], ConnectionAttempt] = OrderedDict()
         """The hosts that the proxy refused or could not reach, by host and port."""
         self._enclosures = enclosures
         self._settings = settings
-        self._scratch: Scratch | None = None
-        self._run: asyncio.Task[Execution] | None = None
+        self._scratch: RunScratch | None = None
+        self._run: asyncio.Task[ProgramRun] | None = None
         self._said = Tail(64 * 1024)
         self._context: BrowserContext | None = None
 
@@ -159,7 +159,7 @@ class SandboxedBrowser:
                 raise self._unstarted(error) from error
             raise
 
-    async def close(self) -> Execution | None:
+    async def close(self) -> ProgramRun | None:
         """End it, and return how it ran; None if it never did."""
         if self._context is not None:
             with suppress(Error, TimeoutError):
@@ -175,7 +175,7 @@ class SandboxedBrowser:
             self._scratch.close()
         return execution
 
-    def _made(self) -> Scratch:
+    def _made(self) -> RunScratch:
         if self._scratch is None:
             raise AssertionError("the browser was not started")
         return self._scratch
@@ -236,7 +236,7 @@ class SandboxedBrowser:
         words = [word for word in json.loads(data) if not word.startswith(_PROFILE)]
         self._run = asyncio.create_task(self._runs(link, words, tuple(pipes), program), name="remit:browser")
 
-    async def _runs(self, link: socket.socket, words: list[str], pipes: tuple[int, ...], program: Path) -> Execution:
+    async def _runs(self, link: socket.socket, words: list[str], pipes: tuple[int, ...], program: Path) -> ProgramRun:
         """Run the browser until it ends, or the stub does."""
         feed = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
         try:
@@ -259,7 +259,7 @@ class SandboxedBrowser:
 
     def _spec(self, words: list[str], pipes: tuple[int, ...], program: Path, feed: int) -> Spec:
         settings = self._settings
-        places = [] if program.is_relative_to("/usr") else [Mount(program.parent, str(program.parent))]
+        places = [] if program.is_relative_to("/usr") else [FolderMount(program.parent, str(program.parent))]
         start = (python(), "-I", "-S", "-c", _BEGIN, *map(str, pipes), str(program))
         return Spec(
             id=new_id("run"),
@@ -267,8 +267,8 @@ class SandboxedBrowser:
             workspace=self.folder,
             env={"HOME": _TMP, "USER": "sandbox"},
             feed=feed,
-            mounts=(Mount(self.folder, str(self.folder), writable=True), *places),
-            limits=Limits(
+            mounts=(FolderMount(self.folder, str(self.folder), writable=True), *places),
+            limits=RunLimits(
                 wall_ms=_YEAR_MS,
                 cpu_ms=_YEAR_MS,
                 cpu_percent=200,
@@ -289,7 +289,7 @@ class SandboxedBrowser:
     def _hear(self, _stream: Literal["stdout", "stderr"], data: bytes) -> None:
         self._said.feed(data)
 
-    def _heard(self, connection: Connection) -> None:
+    def _heard(self, connection: ConnectionAttempt) -> None:
         if connection.why:
             self.refusals[connection.host, connection.port] = connection
             while len(self.refusals) > _REFUSALS:

@@ -35,7 +35,7 @@ from remit.settings.sections.process import SERVERS, shards_in
 if TYPE_CHECKING:
     from remit.engines.port import Work
     from remit.engines.settings import DbosSettings
-    from remit.journal.event import Head
+    from remit.journal.event import StreamHead
     from remit.settings import Settings
 
 _VERSION: Final = "remit-1"
@@ -126,7 +126,7 @@ class DbosEngine(LocalEngine):
         if head is not None and await self._lease(head, epoch):
             await self.holding.finished(stream)
 
-    async def _lease(self, head: Head, epoch: int) -> bool:
+    async def _lease(self, head: StreamHead, epoch: int) -> bool:
         """Begin a pass, unless someone has had the stream since `epoch` and lives; the next pass has another epoch."""
         owner, now = head.lease_owner or "", await self.holding.renew_overdue()
         holder = Owner.parse(owner)
@@ -170,7 +170,7 @@ class DbosEngine(LocalEngine):
         shared |= {"application_name": "remit", "system_database_pool_size": 2}
         return DBOSClient(**shared, retry_connection_errors=False)
 
-    def _enqueue(self, client: DBOSClient, heads: list[Head]) -> None:
+    def _enqueue(self, client: DBOSClient, heads: list[StreamHead]) -> None:
         """Hand over what does not wait in DBOS yet: a part of it, for others hand over the same streams."""
         if heads:
             queued = client.list_queued_workflows(queue_name=self._queue, load_input=False)

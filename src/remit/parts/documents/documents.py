@@ -14,11 +14,11 @@ import msgspec
 from remit.canonical import sha256
 from remit.codes import Code
 from remit.errors import ProviderError
-from remit.files.parse_job import Job, Parsed, Refused
-from remit.files.text import Readable, decode, readable, suffix_of
+from remit.files.parse_job import Parsed, ParseJob, Refused
+from remit.files.text import ReadableText, decode, readable, suffix_of
 from remit.parts.documents.shapes import Format
-from remit.process.workers import Workers
-from remit.threads import Stop, StoppedError
+from remit.process.workers import WorkerPool
+from remit.threads import StopEvent, StoppedError
 
 if TYPE_CHECKING:
     from remit.parts.documents.settings import DocumentSettings
@@ -52,11 +52,11 @@ _RECENT_CHARS: Final = 32_000_000
 _BUSY_S: Final = 0.1
 """Between two looks at whether the work is still awaited."""
 
-Ask = Callable[[Job], Parsed | Refused]
+Ask = Callable[[ParseJob], Parsed | Refused]
 """Has a document parsed, and waits for it; not on the event loop."""
 
 
-class Document(msgspec.Struct, frozen=True, kw_only=True):
+class ReadDocument(msgspec.Struct, frozen=True, kw_only=True):
     """A document that was read."""
 
     format: Format
@@ -69,7 +69,7 @@ class Documents:
     def __init__(self, settings: DocumentSettings) -> None:
         self.max_bytes = settings.max_bytes
         self._pages, self._chars, self._seconds = settings.max_pages, settings.max_chars, settings.seconds
-        self._workers: Workers[Parsed | Refused] = Workers(
+        self._workers: WorkerPool[Parsed | Refused] = WorkerPool(
             "remit.parts.documents.parser", Parsed | Refused, _PROCESSES, settings.seconds
         )
         self._recent: OrderedDict[tuple[str, str], Parsed] = OrderedDict()
@@ -84,43 +84,43 @@ class Documents:
         """A name for how documents are read now: what was read in another way is not the same text."""
         return f"documents:2:{self.max_bytes}:{self._pages}:{self._chars}:{self.reads_pdf}:"
 
-    def open(self, path: str, data: bytes, ask: Ask) -> Document:
+    def open(self, path: str, data: bytes, ask: Ask) -> ReadDocument:
         """The text of a document. Raises ProviderError, StoppedError."""
         form = format_of(path, data)
         if form in _PARSED:
-            return Document(format=form, parsed=self._parsed(path, form, data, ask))
+            return ReadDocument(format=form, parsed=self._parsed(path, form, data, ask))
         page_read = readable("page.html" if form == "html" else "text.txt", data)
         if page_read is None:
             raise _no_text(path, data)
         text, cut = page_read.text[: self._chars], len(page_read.text) > self._chars
         note = f"{page_read.hidden:,} characters that the page hides were left out." if page_read.hidden else ""
-        return Document(format=form, parsed=Parsed(text=text, title=page_read.title, truncated=cut, note=note))
+        return ReadDocument(format=form, parsed=Parsed(text=text, title=page_read.title, truncated=cut, note=note))
 
-    def source(self, path: str, data: bytes) -> Document:
+    def source(self, path: str, data: bytes) -> ReadDocument:
         """The text of a file as it stands there. Raises ProviderError (FILE_NOT_TEXT)."""
         text = decode(data)
         if text is None:
             raise _no_text(path, data)
         cut = len(text) > self._chars
-        return Document(format=format_of(path, data), parsed=Parsed(text=text[: self._chars], truncated=cut))
+        return ReadDocument(format=format_of(path, data), parsed=Parsed(text=text[: self._chars], truncated=cut))
 
-    def reader(self, ask: Ask) -> Callable[[str, bytes], Readable | None]:
+    def reader(self, ask: Ask) -> Callable[[str, bytes], ReadableText | None]:
         """Return the function with which an index reads documents."""
 
-        def read(path: str, data: bytes) -> Readable | None:
+        def read(path: str, data: bytes) -> ReadableText | None:
             try:
                 document = self.open(path, data, ask)
             except ProviderError:
                 return None
             parsed = document.parsed
-            return Readable(parsed.text, parsed.title, parsed.pages, costly=document.format in _PARSED)
+            return ReadableText(parsed.text, parsed.title, parsed.pages, costly=document.format in _PARSED)
 
         return read
 
-    def asker(self, loop: asyncio.AbstractEventLoop, stop: Stop) -> Ask:
+    def asker(self, loop: asyncio.AbstractEventLoop, stop: StopEvent) -> Ask:
         """Have documents parsed by workers that live on `loop`, from a thread whose work ends with `stop`."""
 
-        def ask(job: Job) -> Parsed | Refused:
+        def ask(job: ParseJob) -> Parsed | Refused:
             future = asyncio.run_coroutine_threadsafe(self._answer(job), loop)
             while not wait([future], timeout=_BUSY_S).done:
                 if stop.is_set():
@@ -134,7 +134,7 @@ class Documents:
         """End the workers."""
         await self._workers.close()
 
-    async def _answer(self, job: Job) -> Parsed | Refused:
+    async def _answer(self, job: ParseJob) -> Parsed | Refused:
         try:
             return await self._workers.ask(job)
         except TimeoutError:
@@ -189,7 +189,7 @@ def format_of(path: str, data: bytes) -> Format:
 
 
 def _parsed(path: str, form: Format, data: bytes, pages: int, chars: int, ask: Ask) -> Parsed:
-    answer = ask(Job(format=form, data=data, pages=pages, chars=chars))
+    answer = ask(ParseJob(format=form, data=data, pages=pages, chars=chars))
     if isinstance(answer, Refused):
         code = Code.recorded(answer.code, Code.TOOL_EXEC_FAILED)
         if code is Code.SpawnFailed:

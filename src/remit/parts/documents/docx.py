@@ -12,25 +12,25 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from remit.files.parse_job import Job, Parsed, Refused, joined
-from remit.parts.documents.package import EnoughError, Package, Target, number_of, read_package
+from remit.files.parse_job import Parsed, ParseJob, Refused, joined
+from remit.parts.documents.package import EnoughError, Package, XmlTarget, number_of, read_package
 
 _LEVELS: Final = 9
 _ROMAN: Final = ((1000, "m"), (900, "cm"), (500, "d"), (400, "cd"), (100, "c"), (90, "xc"), (50, "l"), (40, "xl"),
                  (10, "x"), (9, "ix"), (5, "v"), (4, "iv"), (1, "i"))  # fmt: skip
 
 
-class Place(NamedTuple):
+class ListPlace(NamedTuple):
     """A paragraph's place in a list."""
 
     list: str
     level: int
 
 
-NO_PLACE: Final = Place("0", 0)
+NO_PLACE: Final = ListPlace("0", 0)
 
 
-class Level(NamedTuple):
+class ListLevel(NamedTuple):
     """The numbering of one level of a list."""
 
     start: int = 1
@@ -39,12 +39,12 @@ class Level(NamedTuple):
     """Such as `%1.%2.`, with the numbers of the levels."""
 
 
-class Numbering(Target):
+class Numbering(XmlTarget):
     """The lists of a document, and how far each is counted."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._abstract: dict[str, dict[int, Level]] = {}
+        self._abstract: dict[str, dict[int, ListLevel]] = {}
         self._lists: dict[str, str] = {}
         self._starts: dict[str, dict[int, int]] = {}
         """First numbers of levels that a list begins again, by list."""
@@ -68,32 +68,32 @@ class Numbering(Target):
                 self._starts.setdefault(self._list, {})[self._at] = number_of(value)
             case "start" | "numFmt" | "lvlText" if self._open:
                 levels = self._abstract.setdefault(self._open, {})
-                known = levels.get(self._at, Level())
+                known = levels.get(self._at, ListLevel())
                 fields: dict[str, Any] = {"numFmt": {"form": value}, "lvlText": {"text": value}}
                 levels[self._at] = known._replace(**fields.get(name, {"start": number_of(value)}))
             case _:
                 pass
 
-    def next(self, place: Place) -> str:
+    def next(self, place: ListPlace) -> str:
         """Count one paragraph of a list on, and return its number; `-` of a bullet, empty of one without a sign."""
         abstract = self._lists.get(place.list)
         if place.list == "0":
             return ""
         levels = self._abstract.get(abstract or "", {})
-        level = levels.get(place.level, Level())
+        level = levels.get(place.level, ListLevel())
         if level.form in {"bullet", "none"}:
             return "-" if level.form == "bullet" else ""
-        counts = self._counts.setdefault(abstract or "", [levels.get(n, Level()).start - 1 for n in range(_LEVELS)])
+        counts = self._counts.setdefault(abstract or "", [levels.get(n, ListLevel()).start - 1 for n in range(_LEVELS)])
         if place.list not in self._begun:
             self._begun.add(place.list)
             for at, start in self._starts.get(place.list, {}).items():
                 counts[at] = start - 1
         counts[place.level] += 1
         for below in range(place.level + 1, _LEVELS):
-            counts[below] = levels.get(below, Level()).start - 1
+            counts[below] = levels.get(below, ListLevel()).start - 1
         text = level.text
         for at in range(place.level + 1):
-            shown = max(counts[at], levels.get(at, Level()).start)
+            shown = max(counts[at], levels.get(at, ListLevel()).start)
             text = text.replace(f"%{at + 1}", _shown(shown, levels.get(at, level).form))
         return text or _shown(counts[place.level], level.form)
 
@@ -128,12 +128,12 @@ _WIDEST: Final = 100
 """Columns that a merged cell takes at most; Word has 63."""
 
 
-def read_docx(job: Job) -> Parsed | Refused:
+def read_docx(job: ParseJob) -> Parsed | Refused:
     """Return the text of a Word document as Markdown: headings, lists, tables and notes."""
     return read_package(job, _read)
 
 
-def _read(package: Package, job: Job) -> Parsed:
+def _read(package: Package, job: ParseJob) -> Parsed:
     main = package.main(_MAIN, "Word document")
     parts = {it.kind: it.part for it in package.relations(main).values()}
     styles, numbering = _Styles(), Numbering()
@@ -151,14 +151,14 @@ def _read(package: Package, job: Job) -> Parsed:
     return Parsed(text=parsed.text, title=title, truncated=cut or parsed.truncated)
 
 
-class _Styles(Target):
+class _Styles(XmlTarget):
     """The styles of paragraphs, by their identifiers, which Word translates."""
 
     def __init__(self) -> None:
         super().__init__()
         self.levels: dict[str, int] = {}
         """Levels of headings."""
-        self.places: dict[str, Place] = {}
+        self.places: dict[str, ListPlace] = {}
         """Places in lists."""
         self._style = self._level = ""
 
@@ -171,10 +171,10 @@ class _Styles(Target):
         elif name == "ilvl":
             self._level = value
         elif name == "numId":
-            self.places[self._style] = Place(value, level_of(self._level))
+            self.places[self._style] = ListPlace(value, level_of(self._level))
 
 
-class _Walk(Target):
+class _Walk(XmlTarget):
     """The text, block by block."""
 
     def __init__(self, styles: _Styles, numbering: Numbering, chars: int) -> None:
@@ -224,7 +224,7 @@ class _Walk(Target):
         elif name == "ilvl":
             self._level = value
         else:
-            self._place = Place(value, level_of(self._level))
+            self._place = ListPlace(value, level_of(self._level))
 
     def _tabulate(self, name: str, columns: int) -> None:
         """Begin a row or a cell, or note how many columns one takes."""

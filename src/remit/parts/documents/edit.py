@@ -23,7 +23,7 @@ from remit.files.directory import read_at, split, translated
 from remit.files.edits import applied, diff, line_count, whole_diff
 from remit.files.replacement import Roots, encoded, lock_folder, replace_at, settle, status_of, text_of
 from remit.parts.documents.shapes import ApplyArgs, ApplyResult, Proposal, ProposeArgs, UndoArgs
-from remit.threads import Stop
+from remit.threads import StopEvent
 from remit.tools.provider import Preview
 
 Change = Literal["created", "edited", "unchanged", "undone"]
@@ -32,7 +32,7 @@ Wanted = Callable[[str, bytes | None], bytes]
 _DIGITS: Final = 32
 
 
-class Kept:
+class KeptContents:
     """Earlier contents of files, each found by its file's place and its digest."""
 
     def __init__(self, folder: Path, most: int) -> None:
@@ -72,7 +72,7 @@ class _Now(NamedTuple):
 class Editing:
     """The editing tools over some roots."""
 
-    def __init__(self, roots: Roots, max_bytes: int, kept: Kept) -> None:
+    def __init__(self, roots: Roots, max_bytes: int, kept: KeptContents) -> None:
         self._roots = roots
         self._cap = max_bytes
         self._kept = kept
@@ -92,11 +92,11 @@ class Editing:
             sha256_after=sha256(after),
         )
 
-    def apply(self, asked: ApplyArgs, key: str, stop: Stop) -> ApplyResult:
+    def apply(self, asked: ApplyArgs, key: str, stop: StopEvent) -> ApplyResult:
         """Make a change."""
         return self._replace(asked.path, asked.sha256, lambda _, old: _after(asked, old), key, stop)
 
-    def undo(self, asked: UndoArgs, key: str, stop: Stop) -> ApplyResult:
+    def undo(self, asked: UndoArgs, key: str, stop: StopEvent) -> ApplyResult:
         """Bring an earlier content back."""
         return self._replace(asked.path, asked.sha256, lambda place, _: self._back(asked, place), key, stop, "undone")
 
@@ -138,7 +138,7 @@ class Editing:
         return _Now(None if status is None else read_at(fd, name, path, self._cap).data, status)
 
     def _replace(
-        self, path: str, expected: str | None, wanted: Wanted, key: str, stop: Stop, change: Change = "edited"
+        self, path: str, expected: str | None, wanted: Wanted, key: str, stop: StopEvent, change: Change = "edited"
     ) -> ApplyResult:
         root, below, _ = self._roots.find_for_writing(path)
         folders, name = split(below)

@@ -15,24 +15,31 @@ from typing import Any, Final
 
 from remit.codes import Code
 from remit.files.hypertext import TooDeepError, page_text
-from remit.files.parse_job import Job, Parsed, Refused, joined
+from remit.files.parse_job import Parsed, ParseJob, Refused, joined
 from remit.files.text import decode
-from remit.parts.documents.package import EncryptedError, Package, Target, UnreadableError, part_of, read_package
+from remit.parts.documents.package import (
+    EncryptedError,
+    Package,
+    UnreadableDocumentError,
+    XmlTarget,
+    part_of,
+    read_package,
+)
 
 _CONTAINER = "META-INF/container.xml"
 _ENCRYPTION = "META-INF/encryption.xml"
 
 
-def read_epub(job: Job) -> Parsed | Refused:
+def read_epub(job: ParseJob) -> Parsed | Refused:
     """Return the text of a book."""
     return read_package(job, _read)
 
 
-def _read(package: Package, job: Job) -> Parsed:
+def _read(package: Package, job: ParseJob) -> Parsed:
     container, encrypted = _Container(), _Encryption()
     package.feed(_CONTAINER, container)
     if container.root not in package.names:
-        raise UnreadableError("it is a ZIP, but no book")
+        raise UnreadableDocumentError("it is a ZIP, but no book")
     package.feed(_ENCRYPTION, encrypted)
     book = _Book(posixpath.dirname(container.root))
     package.feed(container.root, book)
@@ -51,7 +58,7 @@ def _chapter(data: bytes) -> str:
         return ""
 
 
-class _Container(Target):
+class _Container(XmlTarget):
     """The part that describes the book."""
 
     def __init__(self) -> None:
@@ -63,7 +70,7 @@ class _Container(Target):
             self.root = part_of("", values.get("full-path", ""))
 
 
-class _Encryption(Target):
+class _Encryption(XmlTarget):
     """The parts that are encrypted."""
 
     def __init__(self) -> None:
@@ -75,7 +82,7 @@ class _Encryption(Target):
             self.parts.add(part_of("", values.get("URI", "")))
 
 
-class _Book(Target):
+class _Book(XmlTarget):
     """The book's title, its chapters, and their order."""
 
     def __init__(self, folder: str) -> None:
@@ -104,7 +111,7 @@ class _Book(Target):
 _WORD: Final = re.compile(r"[\w+#.-]{1,30}")
 
 
-def read_notebook(job: Job) -> Parsed | Refused:
+def read_notebook(job: ParseJob) -> Parsed | Refused:
     """Return the text of a notebook as Markdown."""
     try:
         notebook = json.loads(job.data.removeprefix(b"\xef\xbb\xbf"))

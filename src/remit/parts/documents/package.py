@@ -17,7 +17,7 @@ from urllib.parse import unquote
 from lxml.etree import XMLParser, XMLSyntaxError
 
 from remit.codes import Code
-from remit.files.parse_job import Job, Parsed, Refused
+from remit.files.parse_job import Parsed, ParseJob, Refused
 
 _UNPACKED: Final = 64 * 1024 * 1024
 """Bytes that are read of one document."""
@@ -31,7 +31,7 @@ _DAMAGE: Final = (zipfile.BadZipFile, zlib.error, XMLSyntaxError, OSError, EOFEr
 """Exceptions of broken archives and broken XML; an encrypted one raises RuntimeError."""
 
 
-class UnreadableError(Exception):
+class UnreadableDocumentError(Exception):
     """The document goes beyond a limit, or is not what it seems to be; its text says why."""
 
 
@@ -58,10 +58,10 @@ class Package:
         self._archive = archive
         self.names = frozenset(archive.namelist())
         if len(self.names) > _ENTRIES:
-            raise UnreadableError(f"it has more than {_ENTRIES:,} parts")
+            raise UnreadableDocumentError(f"it has more than {_ENTRIES:,} parts")
         self._room = _UNPACKED
 
-    def feed(self, name: str, target: Target) -> None:
+    def feed(self, name: str, target: XmlTarget) -> None:
         """Read a part into a target; one that is not there has nothing in it."""
         if name not in self.names:
             return
@@ -94,7 +94,7 @@ class Package:
         """Return the part that the package is about, by its relations, or by its usual name. Raises UnreadableError."""
         part = next((it.part for it in self.relations().values() if it.kind == "officeDocument"), usual)
         if part not in self.names:
-            raise UnreadableError(f"it is a ZIP, but no {form}")
+            raise UnreadableDocumentError(f"it is a ZIP, but no {form}")
         return part
 
     def title(self) -> str:
@@ -107,10 +107,10 @@ class Package:
     def _take(self, size: int) -> None:
         self._room -= size
         if self._room < 0:
-            raise UnreadableError(f"it unpacks to more than {_UNPACKED:,} bytes")
+            raise UnreadableDocumentError(f"it unpacks to more than {_UNPACKED:,} bytes")
 
 
-class Target:
+class XmlTarget:
     """The methods that the parser calls; a subclass looks at elements by their local names."""
 
     def __init__(self) -> None:
@@ -120,9 +120,9 @@ class Target:
         self._depth += 1
         self._elements += 1
         if self._elements > _ELEMENTS:
-            raise UnreadableError(f"it has more than {_ELEMENTS:,} elements")
+            raise UnreadableDocumentError(f"it has more than {_ELEMENTS:,} elements")
         if self._depth > _DEEPEST:
-            raise UnreadableError(f"its elements are nested more than {_DEEPEST} deep")
+            raise UnreadableDocumentError(f"its elements are nested more than {_DEEPEST} deep")
         values = {name.rpartition("}")[2]: value for name, value in attributes.items()}
         self.opened(tag.rpartition("}")[2], values)
 
@@ -135,7 +135,7 @@ class Target:
 
     def doctype(self, *_: object) -> None:
         """Refuse a DTD."""
-        raise UnreadableError("it has a DTD, which no such document has")
+        raise UnreadableDocumentError("it has a DTD, which no such document has")
 
     def close(self) -> None:
         """End the part; the parser asks for it."""
@@ -147,7 +147,7 @@ class Target:
         """An element ends."""
 
 
-class _Relations(Target):
+class _Relations(XmlTarget):
     """The references of a part."""
 
     def __init__(self, folder: str) -> None:
@@ -161,7 +161,7 @@ class _Relations(Target):
             self.targets[values.get("Id", "")] = Relation(values.get("Type", "").rpartition("/")[2], part)
 
 
-class _Title(Target):
+class _Title(XmlTarget):
     """The title that the document gives itself."""
 
     def __init__(self) -> None:
@@ -190,12 +190,12 @@ def part_of(folder: str, target: str) -> str:
     return posixpath.normpath(posixpath.join("/", folder, unquote(target.partition("#")[0]))).lstrip("/")
 
 
-def read_package(job: Job, read: Callable[[Package, Job], Parsed]) -> Parsed | Refused:
+def read_package(job: ParseJob, read: Callable[[Package, ParseJob], Parsed]) -> Parsed | Refused:
     """Read a document; say why there is no text if that fails."""
     try:
         with zipfile.ZipFile(BytesIO(job.data)) as archive:
             return read(Package(archive), job)
-    except UnreadableError as error:
+    except UnreadableDocumentError as error:
         return Refused(Code.DOCUMENT_UNREADABLE.name, str(error))
     except EncryptedError:
         return Refused(Code.DOCUMENT_ENCRYPTED.name, "it is encrypted")

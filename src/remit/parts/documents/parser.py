@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from remit.files.parse_job import Job, Parsed, Refused
+from remit.files.parse_job import Parsed, ParseJob, Refused
 from remit.files.pdf import read_pdf
 from remit.parts.documents.docx import read_docx
 from remit.parts.documents.epub import read_epub, read_notebook
@@ -15,10 +15,10 @@ _READERS = {
 }  # fmt: skip
 
 
-def parse(job: Job) -> Parsed | Refused:
+def parse(job: ParseJob) -> Parsed | Refused:
     """Return the text of a document, or why there is none."""
     return _READERS[job.format](job)
 
 
 if __name__ == "__main__":
-    answer_jobs(Job, parse)
+    answer_jobs(ParseJob, parse)

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from remit.files.parse_job import Job, Parsed, Refused, joined
-from remit.parts.documents.package import Package, Target, read_package
+from remit.files.parse_job import Parsed, ParseJob, Refused, joined
+from remit.parts.documents.package import Package, XmlTarget, read_package
 
 _MAIN = "ppt/presentation.xml"
 _TITLES = frozenset({"title", "ctrTitle"})
@@ -16,12 +16,12 @@ _FURNITURE = frozenset({"sldNum", "dt", "ftr", "hdr", "sldImg"})
 """Placeholders that say the same on every slide."""
 
 
-def read_pptx(job: Job) -> Parsed | Refused:
+def read_pptx(job: ParseJob) -> Parsed | Refused:
     """Return the text of a presentation as Markdown."""
     return read_package(job, _read)
 
 
-def _read(package: Package, job: Job) -> Parsed:
+def _read(package: Package, job: ParseJob) -> Parsed:
     main = package.main(_MAIN, "presentation")
     order, parts = _Order(), package.relations(main)
     package.feed(main, order)
@@ -43,7 +43,7 @@ def _slide(package: Package, part: str) -> str:
     return "\n\n".join(blocks)
 
 
-class _Order(Target):
+class _Order(XmlTarget):
     """The slides in the order in which they are shown, by the identifiers of their relations."""
 
     def __init__(self) -> None:
@@ -59,7 +59,7 @@ class _Order(Target):
             self.slides.append(values.get("id", ""))
 
 
-class _Shapes(Target):
+class _Shapes(XmlTarget):
     """The text of one slide, shape by shape."""
 
     def __init__(self) -> None:

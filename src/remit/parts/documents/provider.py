@@ -20,13 +20,13 @@ from remit.codes import Code
 from remit.errors import ProviderError
 from remit.files.directory import ConfinedDirectory, parts_of, unsafe
 from remit.files.index.refresh import Progress, is_left_out
-from remit.files.index.search import FolderIndex, Match
-from remit.files.index.store import Index, State
+from remit.files.index.search import FolderIndex, IndexMatch
+from remit.files.index.store import IndexFile, State
 from remit.files.outline import title_of
 from remit.files.parse_job import Parsed
 from remit.files.replacement import Roots
 from remit.parts.documents.documents import Ask, Documents
-from remit.parts.documents.edit import Editing, Kept
+from remit.parts.documents.edit import Editing, KeptContents
 from remit.parts.documents.settings import DocumentSettings
 from remit.parts.documents.shapes import (
     ApplyArgs,
@@ -44,7 +44,7 @@ from remit.parts.documents.shapes import (
     Unread,
     Why,
 )
-from remit.threads import Stop, Threads
+from remit.threads import StopEvent, Threads
 from remit.tools.provider import CallContext, EvidenceCandidate, Preview, ToolResult, Toolset, arguments, declare
 
 Hidden = Callable[[str, dict[str, Any]], bool]
@@ -54,10 +54,10 @@ _ANCHORS: Final = 1_000
 """Pages whose places are returned at most."""
 
 
-class Reading:
+class DocumentReading:
     """The reading tools over some roots."""
 
-    def __init__(self, roots: Roots, documents: Documents, index_of: Callable[[Path], Index]) -> None:
+    def __init__(self, roots: Roots, documents: Documents, index_of: Callable[[Path], IndexFile]) -> None:
         self._roots = roots
         self._documents = documents
         self._index_of = index_of
@@ -90,7 +90,7 @@ class Reading:
         )
 
     def search(
-        self, asked: SearchArgs, ask: Ask, hidden: Hidden | None, stop: Stop, progress: Progress
+        self, asked: SearchArgs, ask: Ask, hidden: Hidden | None, stop: StopEvent, progress: Progress
     ) -> SearchResult:
         """The best passages of documents that could be read by themselves."""
         root, below, prefix = self._roots.find(asked.folder)
@@ -131,7 +131,7 @@ class Reading:
         )
 
 
-def _item(prefix: str, match: Match) -> Item:
+def _item(prefix: str, match: IndexMatch) -> Item:
     hit = match.hit
     return Item(
         path=prefix + hit.path,
@@ -236,8 +236,10 @@ class DocProvider(Toolset):
         super().__init__(_PROVIDER, TOOLS)
         self._threads = threads or Threads()
         self._documents = Documents(settings)
-        self._reading = Reading(roots, self._documents, lambda folder: Index(index_dir, folder, self._documents.kind))
-        self._editing = Editing(roots, settings.max_bytes, Kept(undo_dir, settings.undo))
+        self._reading = DocumentReading(
+            roots, self._documents, lambda folder: IndexFile(index_dir, folder, self._documents.kind)
+        )
+        self._editing = Editing(roots, settings.max_bytes, KeptContents(undo_dir, settings.undo))
 
     async def invoke(self, name: str, args: dict[str, Any], ctx: CallContext) -> ToolResult:
         """Call a tool. Raises ProviderError."""
@@ -284,11 +286,11 @@ class DocProvider(Toolset):
         await super().close()
         await self._documents.close()
 
-    def _work(self, name: str, args: dict[str, Any], ctx: CallContext) -> Callable[[Stop], msgspec.Struct]:
+    def _work(self, name: str, args: dict[str, Any], ctx: CallContext) -> Callable[[StopEvent], msgspec.Struct]:
         reading, editing, key = self._reading, self._editing, ctx.idempotency_key
         loop = asyncio.get_running_loop()
 
-        def asker(stop: Stop) -> Ask:
+        def asker(stop: StopEvent) -> Ask:
             return self._documents.asker(loop, stop)
 
         def progress(done: int, total: int) -> None:

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Final
 
-from remit.files.parse_job import Job, Parsed, Refused, joined
-from remit.parts.documents.package import EnoughError, Package, Target, number_of, read_package
+from remit.files.parse_job import Parsed, ParseJob, Refused, joined
+from remit.parts.documents.package import EnoughError, Package, XmlTarget, number_of, read_package
 
 _MAIN: Final = "xl/workbook.xml"
 _TRUE: Final = frozenset({"1", "true"})
@@ -28,12 +28,12 @@ _EPOCH: Final = dt.datetime(1899, 12, 30)  # noqa: DTZ001 - a workbook knows no 
 _EPOCH_1904: Final = dt.datetime(1904, 1, 1)  # noqa: DTZ001 - the same
 
 
-def read_xlsx(job: Job) -> Parsed | Refused:
+def read_xlsx(job: ParseJob) -> Parsed | Refused:
     """Return the text of a workbook as Markdown tables."""
     return read_package(job, _read)
 
 
-def _read(package: Package, job: Job) -> Parsed:
+def _read(package: Package, job: ParseJob) -> Parsed:
     main = package.main(_MAIN, "workbook")
     book, parts = _Book(), package.relations(main)
     package.feed(main, book)
@@ -53,7 +53,7 @@ def _text(package: Package, part: str, sheet: _Sheet) -> str:
     return sheet.text()
 
 
-class _Book(Target):
+class _Book(XmlTarget):
     """The sheets that are shown, in their order."""
 
     def __init__(self) -> None:
@@ -69,7 +69,7 @@ class _Book(Target):
             self.epoch = _EPOCH_1904
 
 
-class _Strings(Target):
+class _Strings(XmlTarget):
     """Texts that cells share."""
 
     def __init__(self) -> None:
@@ -93,8 +93,8 @@ class _Strings(Target):
             self.texts[-1] += text
 
 
-class _Formats(Target):
-    """How the numbers of each style are shown."""
+class _Formats(XmlTarget):
+    """The form in which the numbers of each style are shown."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -138,7 +138,7 @@ def _moment(days: float, epoch: dt.datetime) -> str:
     return moment.date().isoformat() if moment.time() == dt.time() else moment.isoformat(" ")
 
 
-class _Sheet(Target):
+class _Sheet(XmlTarget):
     """The table of one sheet."""
 
     def __init__(self, name: str, strings: list[str], formats: _Formats, epoch: dt.datetime, room: int) -> None:

@@ -10,7 +10,7 @@ CAPABILITIES: Final = (
     Capability(
         name="drift",
         about="Compare what is recorded with today's tools, models, code and rules.",
-        nouns=(Noun(name="drift", kind="remit.parts.drift.noun:Drift", open="remit.parts.drift.noun:open_drift"),),
+        nouns=(Noun(name="drift", kind="remit.parts.drift.noun:DriftNoun", open="remit.parts.drift.noun:open_drift"),),
         commands=(
             Command(
                 word="drift",

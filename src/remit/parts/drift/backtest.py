@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from remit.policy.overlay import Overlay
     from remit.policy.rules import Policy
     from remit.policy.verdict import RecordedFacts
-    from remit.record.decisions import Decided, Judge
+    from remit.record.decisions import Judge, RecordedDecision
     from remit.tools.meta import ToolMeta
 
 
@@ -54,7 +54,7 @@ class Retaker:
         self._taken: dict[str, tuple[int, Decimal]] = {}
         self._counted: set[tuple[str, str]] = set()
 
-    async def take(self, decided: Decided, *, today: ToolMeta | None = None) -> Decision:
+    async def take(self, decided: RecordedDecision, *, today: ToolMeta | None = None) -> Decision:
         """Return the decision; for a tool as it is `today`, if it is given. Raises MissingFactError or JournalError."""
         facts = await self._reader.facts_of(decided, today=today)
         policy = self._policy.under(await self._added(decided))
@@ -91,7 +91,7 @@ class Retaker:
                 calls, total = self._taken.get(key, _NOTHING)
                 self._taken[key] = calls + 1, total + amount
 
-    async def _added(self, decided: Decided) -> Sequence[Overlay]:
+    async def _added(self, decided: RecordedDecision) -> Sequence[Overlay]:
         """Return what the job or the client added to the rules for its own calls."""
         created = decided.origin.created
         own = decided.origin.root if created is not None and created.overlay else ""
@@ -103,7 +103,7 @@ class Retaker:
             raise MissingFactError("what the caller added to the rules cannot be read")
         return overlays
 
-    async def _read(self, policy_hash: str, decided: Decided) -> tuple[Overlay, ...] | None:
+    async def _read(self, policy_hash: str, decided: RecordedDecision) -> tuple[Overlay, ...] | None:
         created = decided.origin.created
         try:
             text = await self._journal.blob(policy_hash) if policy_hash else None
@@ -214,7 +214,7 @@ class _Judge:
         self._now: dict[Effect, int] = dict.fromkeys(EFFECTS, 0)
         self._changes: dict[tuple[Direction, Effect, Effect, str, str, str], tuple[list[Example], list[int]]] = {}
 
-    async def judge(self, decided: Decided) -> None:
+    async def judge(self, decided: RecordedDecision) -> None:
         """Take a decision again; a call that a person approved is the one that the question was about."""
         payload = decided.payload
         if isinstance(payload, k.ConfirmationRequested):
@@ -251,7 +251,7 @@ class _Judge:
             missing=dict(sorted(missing.items(), key=lambda one: -one[1])),
         )
 
-    def _note(self, direction: Direction, decided: Decided, decision: Decision) -> None:
+    def _note(self, direction: Direction, decided: RecordedDecision, decision: Decision) -> None:
         payload = decided.payload
         key = (direction, decided.effect, decision.effect, payload.tool_name, payload.rule_id, decision.rule_id)
         examples, count = self._changes.setdefault(key, ([], [0]))
@@ -271,7 +271,7 @@ class _Judge:
 _ORDER: Final[tuple[Direction, ...]] = ("looser", "stricter", "people")
 
 
-def _direction(decided: Decided, decision: Decision) -> Direction | None:
+def _direction(decided: RecordedDecision, decision: Decision) -> Direction | None:
     before, now = EFFECTS.index(decided.effect), EFFECTS.index(decision.effect)
     if before != now:
         return "looser" if now < before else "stricter"

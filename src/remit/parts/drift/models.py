@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from remit.jobs.skills import Skills
     from remit.journal.event import Event
     from remit.journal.journal import Journal
-    from remit.record.walk import Origin, Take
+    from remit.record.walk import RootOrigin, Take
 
 
 _EXAMPLES: Final = 5
@@ -94,11 +94,11 @@ class _Name:
         self.text = f"{provider}:{f'{url}#{model}' if url else model}"
         self.answered: dict[tuple[str, str], list[int]] = {}
         """Answers, the first and the last moment, by provider and model."""
-        self.origins: dict[str, Origin] = {}
+        self.origins: dict[str, RootOrigin] = {}
 
 
 class _Kept(msgspec.Struct, frozen=True, gc=False):
-    origin: Origin
+    origin: RootOrigin
     event: Event
     payload: k.CommandCommitted
 
@@ -124,7 +124,7 @@ class ModelCollector:
         """Questions and answers, and forks."""
         return {k.CommandStarted: self._ask, k.CommandCommitted: self._answer, k.JobForked: self._fork}
 
-    def _ask(self, origin: Origin, event: Event, payload: k.CommandStarted) -> None:
+    def _ask(self, origin: RootOrigin, event: Event, payload: k.CommandStarted) -> None:
         if event.seq <= origin.taken_until or event.at < self._since:
             return
         key = payload.llm_provider, payload.llm_model, payload.llm_url
@@ -132,7 +132,7 @@ class ModelCollector:
         wanted = not self._job or origin.id == self._job
         self._asked[payload.invocation_id] = key, self._name(origin, key) if wanted else None
 
-    def _name(self, origin: Origin, key: Asked) -> _Name:
+    def _name(self, origin: RootOrigin, key: Asked) -> _Name:
         """A name, with one more job that asked it."""
         name = self._names.get(key)
         if name is None:
@@ -140,7 +140,7 @@ class ModelCollector:
         name.origins.setdefault(origin.root, origin)
         return name
 
-    def _fork(self, origin: Origin, _event: Event, payload: k.JobForked) -> None:
+    def _fork(self, origin: RootOrigin, _event: Event, payload: k.JobForked) -> None:
         """Count a fork among those that asked; of one job, the answers that it shares count as its own."""
         for (key, answered), times in self._shares.of(origin, payload):
             if self._job and origin.id != self._job:
@@ -149,7 +149,7 @@ class ModelCollector:
             if self._job and answered is not None:
                 name.answered[answered] = [len(times), times[0], times[-1]]
 
-    def _answer(self, origin: Origin, event: Event, payload: k.CommandCommitted) -> None:
+    def _answer(self, origin: RootOrigin, event: Event, payload: k.CommandCommitted) -> None:
         key, name = self._asked.pop(payload.invocation_id, (None, None))
         if key is None or payload.outcome != "success":
             return
@@ -250,14 +250,14 @@ class SkillCollector:
     def __init__(self, since: int = 0, job: str = "") -> None:
         self._since = since
         self._job = job
-        self._found: dict[tuple[str, str], list[Origin]] = {}
+        self._found: dict[tuple[str, str], list[RootOrigin]] = {}
 
     @property
     def takers(self) -> Mapping[type[k.Payload], Take]:
         """The beginning of jobs."""
         return {k.JobCreated: self._create}
 
-    def _create(self, origin: Origin, event: Event, payload: k.JobCreated) -> None:
+    def _create(self, origin: RootOrigin, event: Event, payload: k.JobCreated) -> None:
         if event.at >= self._since and (not self._job or origin.id == self._job):
             for pin in payload.skills:
                 self._found.setdefault((pin.name, pin.digest), []).append(origin)

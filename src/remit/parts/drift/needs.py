@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from remit.jobs.recipe import Recipes
     from remit.journal.event import Event
     from remit.record.uses import Use
-    from remit.record.walk import Origin, Take
+    from remit.record.walk import RootOrigin, Take
     from remit.tools.catalog import Catalog
     from remit.tools.migration import Migrations
 
@@ -69,8 +69,8 @@ class CodeCollector:
     def __init__(self, since: int = 0, job: str = "") -> None:
         self._since = since
         self._job = job
-        self._jobs: dict[str, tuple[Origin, _Version]] = {}
-        self._children: dict[tuple[str, str], dict[str, Origin]] = {}
+        self._jobs: dict[str, tuple[RootOrigin, _Version]] = {}
+        self._children: dict[tuple[str, str], dict[str, RootOrigin]] = {}
         self._began: Shares[tuple[str, str]] = Shares()
 
     @property
@@ -85,40 +85,40 @@ class CodeCollector:
             **dict.fromkeys(effects, self._effect),
         }
 
-    def _create(self, origin: Origin, event: Event, payload: k.JobCreated) -> None:
+    def _create(self, origin: RootOrigin, event: Event, payload: k.JobCreated) -> None:
         if event.at >= self._since and (not self._job or origin.id == self._job):
             self._jobs[origin.root] = origin, _Version(payload.execution_version)
 
-    def _mismatch(self, origin: Origin, _event: Event, payload: k.VersionMismatchRecorded) -> None:
+    def _mismatch(self, origin: RootOrigin, _event: Event, payload: k.VersionMismatchRecorded) -> None:
         job = self._jobs.get(origin.root)
         if job is not None and payload.subject in _CODE:
             version = job[1]
             if payload.policy != "fail" or payload.current == version.last:
                 version.under = payload.current
 
-    def _effect(self, origin: Origin, _event: Event, _payload: k.Payload) -> None:
+    def _effect(self, origin: RootOrigin, _event: Event, _payload: k.Payload) -> None:
         job = self._jobs.get(origin.root)
         if job is not None:
             job[1].last = job[1].under
 
-    def _child(self, origin: Origin, event: Event, payload: k.ChildStarted) -> None:
+    def _child(self, origin: RootOrigin, event: Event, payload: k.ChildStarted) -> None:
         self._effect(origin, event, payload)
         if payload.refused is None:
             self._began.note(origin, event, (payload.name, payload.version))
             self._run(origin, (payload.name, payload.version))
 
-    def _fork(self, origin: Origin, _event: Event, payload: k.JobForked) -> None:
+    def _fork(self, origin: RootOrigin, _event: Event, payload: k.JobForked) -> None:
         """Count a fork among the jobs that run the recipes which it shares."""
         for child, _ in self._began.of(origin, payload):
             self._run(origin, child)
 
-    def _run(self, origin: Origin, child: tuple[str, str]) -> None:
+    def _run(self, origin: RootOrigin, child: tuple[str, str]) -> None:
         if origin.root in self._jobs:
             self._children.setdefault(child, {}).setdefault(origin.root, origin)
 
     def drifts(self, recipes: Recipes) -> list[CodeDrift]:
         """Return every version, the worst first."""
-        groups: dict[tuple[Kind, str, str], list[Origin]] = {}
+        groups: dict[tuple[Kind, str, str], list[RootOrigin]] = {}
         for origin, version in self._jobs.values():
             kind: Kind = "plan" if origin.kind == "plan" else "recipe"
             groups.setdefault((kind, origin.name if kind == "recipe" else "plans", version.last), []).append(origin)
@@ -128,7 +128,7 @@ class CodeCollector:
         return sorted(drifts, key=lambda one: (CLASSES.index(one.change), -one.open, -one.ended, one.name))
 
 
-def _told(recipes: Recipes, kind: Kind, name: str, recorded: str, origins: list[Origin]) -> CodeDrift:
+def _told(recipes: Recipes, kind: Kind, name: str, recorded: str, origins: list[RootOrigin]) -> CodeDrift:
     change, current = _compared(recipes, kind, name, recorded)
     jobs = jobs_under(origins, _EXAMPLES)
     return CodeDrift(name=name, kind=kind, change=change, recorded=recorded, current=current, **jobs)
@@ -195,7 +195,7 @@ class NeedCollector(UseCollector):
     def __init__(self, now: int) -> None:
         super().__init__()
         self._now = now
-        self._asked: dict[str, tuple[Origin, Event, k.ConfirmationRequested]] = {}
+        self._asked: dict[str, tuple[RootOrigin, Event, k.ConfirmationRequested]] = {}
 
     @property
     def takers(self) -> Mapping[type[k.Payload], Take]:
@@ -213,16 +213,16 @@ class NeedCollector(UseCollector):
             self._share(origin, event, key, 0)
         return self.found.values()
 
-    def _ask(self, origin: Origin, event: Event, payload: k.ConfirmationRequested) -> None:
+    def _ask(self, origin: RootOrigin, event: Event, payload: k.ConfirmationRequested) -> None:
         whole = event.stream != origin.root and payload.tool_name and payload.request_schema_hash
         if whole and (payload.expires_at is None or payload.expires_at > self._now):
             self._asked[event.stream] = origin, event, payload
 
-    def _decide(self, _origin: Origin, event: Event, payload: k.ConfirmationDecided) -> None:
+    def _decide(self, _origin: RootOrigin, event: Event, payload: k.ConfirmationDecided) -> None:
         if payload.decision != "approve":
             self._asked.pop(event.stream, None)
 
-    def _close(self, _origin: Origin, event: Event, _payload: k.ConfirmationUsed) -> None:
+    def _close(self, _origin: RootOrigin, event: Event, _payload: k.ConfirmationUsed) -> None:
         self._asked.pop(event.stream, None)
 
 
@@ -230,7 +230,7 @@ class PatchCollector:
     """Collects which jobs take the new way of which change, by recipe."""
 
     def __init__(self) -> None:
-        self._jobs: dict[str, dict[str, Origin]] = {}
+        self._jobs: dict[str, dict[str, RootOrigin]] = {}
         self._took: dict[tuple[str, str], set[str]] = {}
         self._came_by: Shares[str] = Shares()
 
@@ -239,14 +239,14 @@ class PatchCollector:
         """The beginning of jobs, and the changes that they came by, or share as forks."""
         return {k.JobCreated: self._create, k.PatchRecorded: self._patch, k.JobForked: self._fork}
 
-    def _create(self, origin: Origin, _event: Event, payload: k.JobCreated) -> None:
+    def _create(self, origin: RootOrigin, _event: Event, payload: k.JobCreated) -> None:
         self._jobs.setdefault(payload.name, {})[origin.root] = origin
 
-    def _patch(self, origin: Origin, event: Event, payload: k.PatchRecorded) -> None:
+    def _patch(self, origin: RootOrigin, event: Event, payload: k.PatchRecorded) -> None:
         self._came_by.note(origin, event, payload.name)
         self._took.setdefault((origin.name, payload.name), set()).add(origin.root)
 
-    def _fork(self, origin: Origin, _event: Event, payload: k.JobForked) -> None:
+    def _fork(self, origin: RootOrigin, _event: Event, payload: k.JobForked) -> None:
         for change, _ in self._came_by.of(origin, payload):
             self._took.setdefault((origin.name, change), set()).add(origin.root)
 

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from remit.journal.journal import Journal
     from remit.policy.decision import Decision, Taint
     from remit.policy.verdict import RecordedFacts
-    from remit.record.decisions import Decided
+    from remit.record.decisions import RecordedDecision
     from remit.service.noun_means import NounOpening
     from remit.service.parts import Parts
     from remit.service.service import Service
@@ -96,7 +96,7 @@ class Deriver:
         self._decisions = self._wrong = 0
         self._different: list[Underivable] = []
 
-    async def judge(self, decided: Decided) -> None:
+    async def judge(self, decided: RecordedDecision) -> None:
         """Derive a decision, and compare it with what was recorded. Raises MissingFactError or JournalError."""
         decision = await self._derived(decided)
         self._decisions += 1
@@ -127,7 +127,7 @@ class Deriver:
             missing=missing,
         )
 
-    async def _derived(self, decided: Decided) -> Decision:
+    async def _derived(self, decided: RecordedDecision) -> Decision:
         if not decided.payload.policy_kept:
             raise MissingFactError("an older Remit did not keep the rules")
         policy = await self._policy(decided.payload.policy_hash)
@@ -152,7 +152,7 @@ class Deriver:
         return policy if policy.hash == digest else None
 
 
-def _limited(policy: Policy, facts: RecordedFacts, decided: Decided) -> RecordedFacts:
+def _limited(policy: Policy, facts: RecordedFacts, decided: RecordedDecision) -> RecordedFacts:
     """The facts with what the gate counted of limits before this call."""
     query, taken = facts.query, taken_of(decided)
     if query.tool is None or query.facts is None or not policy.needs_facts:
@@ -200,12 +200,12 @@ class DriftReport(msgspec.Struct, frozen=True, kw_only=True):
 _HARMFUL: Final = frozenset({"gone", "breaking", "unknown"})
 
 
-async def for_all_tools(_drift: Drift, access: Access, _path: Mapping[str, Any]) -> None:
+async def for_all_tools(_drift: DriftNoun, access: Access, _path: Mapping[str, Any]) -> None:
     """Raise Problem for a token that is for some tools only: a report tells of all."""
     access.require_all_tools("the calls that it tells of")
 
 
-class Drift:
+class DriftNoun:
     """Everything recorded against today, over one journal."""
 
     def __init__(self, parts: Parts, service: Service) -> None:
@@ -378,7 +378,7 @@ class _Today:
         self.changes = CallChanges()
         self.decisions = 0
 
-    async def judge(self, decided: Decided) -> None:
+    async def judge(self, decided: RecordedDecision) -> None:
         """Ask about one, if its tool is offered today."""
         name = decided.payload.tool_name
         if (self._tool and name != self._tool) or (self._job and decided.origin.id != self._job):
@@ -393,6 +393,6 @@ class _Today:
             self.changes.add(name, change, partial(told_of, decided, decision, change))
 
 
-def open_drift(opening: NounOpening) -> Drift:
+def open_drift(opening: NounOpening) -> DriftNoun:
     """Return what compares the journal with the tools, recipes and rules of this process."""
-    return Drift(opening.parts, opening.service)
+    return DriftNoun(opening.parts, opening.service)

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from remit.journal.event import Event
     from remit.journal.journal import Journal
     from remit.policy.decision import Decision
-    from remit.record.decisions import Decided
-    from remit.record.walk import Origin, Take
+    from remit.record.decisions import RecordedDecision
+    from remit.record.walk import RootOrigin, Take
     from remit.tools.catalog import Catalog
     from remit.tools.tool import Tool
 
@@ -96,7 +96,7 @@ class ToolDrift(msgspec.Struct, frozen=True, kw_only=True):
     """The first few of those that have not ended."""
 
 
-Given = tuple[k.ToolInvocationStarted, "Origin", list[int]]
+Given = tuple[k.ToolInvocationStarted, "RootOrigin", list[int]]
 """The first call with some arguments, who made it, and how many there were."""
 
 
@@ -121,7 +121,7 @@ class ToolCollector(UseCollector):
             if tool is not None:
                 yield tool, calls.values()
 
-    def _announce(self, origin: Origin, event: Event, payload: k.ToolInvocationStarted) -> None:
+    def _announce(self, origin: RootOrigin, event: Event, payload: k.ToolInvocationStarted) -> None:
         if self._job and origin.id != self._job:
             self._note(origin, event, payload)
             return
@@ -135,7 +135,7 @@ class ToolCollector(UseCollector):
             same = self.given.setdefault(payload.tool_name, {})
             same.setdefault(payload.arguments_hash, (payload, origin, [0]))[2][0] += 1
 
-    def _share(self, origin: Origin, event: Event, key: Key, count: int) -> None:
+    def _share(self, origin: RootOrigin, event: Event, key: Key, count: int) -> None:
         """Count what a fork shares as its own if it is the one job looked at; else it counts where it was recorded."""
         if self._job and origin.id != self._job:
             return
@@ -164,7 +164,7 @@ class CallChanges:
         return tuple(call for calls in examples.values() for call in calls)[:EXAMPLES]
 
 
-def change_of(decided: Decided, decision: Decision) -> Changed | None:
+def change_of(decided: RecordedDecision, decision: Decision) -> Changed | None:
     """The change if today's rules decide otherwise than it was decided; None: they decide the same."""
     before, now = decided.effect, decision.effect
     if before == now or (before == "ask" and decision.rule_id.startswith("remembered:")):
@@ -172,7 +172,7 @@ def change_of(decided: Decided, decision: Decision) -> Changed | None:
     return "refused" if now == "deny" else "asks" if now == "ask" else "runs"
 
 
-def told_of(decided: Decided, decision: Decision, change: Changed) -> ChangedCall:
+def told_of(decided: RecordedDecision, decision: Decision, change: Changed) -> ChangedCall:
     """Tell of a call that today's rules decide otherwise."""
     code = {"refused": Code.POLICY_DENIED.name, "asks": Code.CONFIRMATION_REQUIRED.name, "runs": ""}[change]
     reason = f"rule {decision.rule_id}: {decision.reason}"
@@ -192,7 +192,7 @@ async def check_arguments(journal: Journal, collector: ToolCollector, refusals: 
                 refusals.add(tool.meta.name, "refused", partial(_refused, tool, args, payload, origin), times[0])
 
 
-def _refused(tool: Tool, args: Any, payload: k.ToolInvocationStarted, origin: Origin) -> ChangedCall:
+def _refused(tool: Tool, args: Any, payload: k.ToolInvocationStarted, origin: RootOrigin) -> ChangedCall:
     """Tell of a call whose arguments today's schema refuses."""
     try:
         problems = tool.input.problems(args)

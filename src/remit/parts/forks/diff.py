@@ -22,14 +22,14 @@ from remit.record.step import shown
 
 if TYPE_CHECKING:
     from remit.record.step import StepNarrative
-    from remit.record.story import Story
+    from remit.record.story import EventStory
 
 
 _MOST: Final = 3_000
 """Items between two equal beginnings and ends that are compared each with each; more are taken as they come."""
 
 
-class Mark(NamedTuple):
+class StepMark(NamedTuple):
     """The marks of a step that it is found again by."""
 
     step: str
@@ -44,7 +44,7 @@ class _Item(NamedTuple):
 
     key: tuple[str, int]
     place: str
-    marks: tuple[Mark, ...]
+    marks: tuple[StepMark, ...]
 
     @property
     def name(self) -> str:
@@ -57,20 +57,20 @@ class _Item(NamedTuple):
         return self.marks[0].step == self.place
 
 
-def aligned(left: Sequence[Mark], right: Sequence[Mark]) -> list[tuple[str, str]]:
+def aligned(left: Sequence[StepMark], right: Sequence[StepMark]) -> list[tuple[str, str]]:
     """Return pairs of steps, in order; an empty one has no counterpart."""
     return list(_laid(_items("", left), _items("", right)))
 
 
-def _items(prefix: str, marks: Sequence[Mark]) -> list[_Item]:
+def _items(prefix: str, marks: Sequence[StepMark]) -> list[_Item]:
     """The items of a branch, in the order of their first steps."""
-    items: dict[str, list[Mark]] = {}
+    items: dict[str, list[StepMark]] = {}
     for mark in marks:
         items.setdefault(prefix + mark.step[len(prefix) :].partition(".")[0], []).append(mark)
     return [_Item(_key(place, below), place, tuple(below)) for place, below in items.items()]
 
 
-def _key(place: str, marks: Sequence[Mark]) -> tuple[str, int]:
+def _key(place: str, marks: Sequence[StepMark]) -> tuple[str, int]:
     first = marks[0]
     if first.step == place:
         return first.what, hash(first.given)
@@ -195,7 +195,7 @@ class Side(NamedTuple):
     """The knowledge of one run."""
 
     job: str
-    story: Story
+    story: EventStory
     state: str
 
 
@@ -215,15 +215,15 @@ def diff(a: Side, b: Side, *, every: bool = False) -> RunDiff:
     )
 
 
-def _told(story: Story) -> dict[str, StepNarrative]:
+def _told(story: EventStory) -> dict[str, StepNarrative]:
     return {step.step: step for step in story.tell()}
 
 
-def _marks(story: Story, told: dict[str, StepNarrative]) -> list[Mark]:
-    return [Mark(place, step.name, _given(story, place)) for place, step in told.items()]
+def _marks(story: EventStory, told: dict[str, StepNarrative]) -> list[StepMark]:
+    return [StepMark(place, step.name, _given(story, place)) for place, step in told.items()]
 
 
-def _given(story: Story, place: str) -> str:
+def _given(story: EventStory, place: str) -> str:
     """Digest of what a step was given."""
     history = story.history
     if place in history.calls:
@@ -261,7 +261,7 @@ def _row(a: Side, left: StepNarrative | None, b: Side, right: StepNarrative | No
     )
 
 
-def _said(story: Story, step: StepNarrative) -> list[tuple[str, str]]:
+def _said(story: EventStory, step: StepNarrative) -> list[tuple[str, str]]:
     """Return the input, the result and the state of a step without a counterpart."""
     facts = _facts(story, step)
     return [(about, facts[about][1]) for about in ("input", "result", "state") if facts[about][1]]
@@ -274,7 +274,7 @@ def _between(one: dict[str, tuple[str, str]], two: dict[str, tuple[str, str]]) -
             yield Difference(about=about, a=left[1], b=right[1])
 
 
-def _run(story: Story) -> dict[str, tuple[str, str]]:
+def _run(story: EventStory) -> dict[str, tuple[str, str]]:
     created, end = story.history.created, story.history.end
     facts = {}
     if created is not None:
@@ -289,7 +289,7 @@ def _run(story: Story) -> dict[str, tuple[str, str]]:
     return facts
 
 
-def _facts(story: Story, step: StepNarrative) -> dict[str, tuple[str, str]]:
+def _facts(story: EventStory, step: StepNarrative) -> dict[str, tuple[str, str]]:
     history, place = story.history, step.step
     facts = {
         "tool": (step.name, step.name.removeprefix("tool.")),
@@ -324,7 +324,7 @@ def _of_call(record: CallRecord, step: StepNarrative) -> dict[str, tuple[str, st
     return facts
 
 
-def _result(story: Story, step: StepNarrative) -> tuple[str, str]:
+def _result(story: EventStory, step: StepNarrative) -> tuple[str, str]:
     history, place = story.history, step.step
     call, model = history.calls.get(place), history.models.get(place)
     ended: Any = call.finished if call is not None else model.committed if model is not None else None

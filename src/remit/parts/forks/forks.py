@@ -17,14 +17,14 @@ from remit.codes import Code
 from remit.errors import AppendConflictError, StateError, UsageError
 from remit.jobs.plans.check import read_plan
 from remit.jobs.plans.plan import bind_inputs
-from remit.jobs.state import KIND, History, stream_of
+from remit.jobs.state import KIND, JobHistory, stream_of
 from remit.journal import kinds as k
 from remit.journal.blobs import pack
 from remit.journal.labels import OURS
 from remit.models.message import Message, Text, encode
 from remit.operation import Body, By, FromKey, JobReference, operation
 from remit.parts.forks.diff import RunDiff, Side, diff
-from remit.parts.forks.line import Cut, cut, events_of, line_of
+from remit.parts.forks.line import ForkCut, cut, events_of, line_of
 from remit.record.heads import head_of
 from remit.record.job_story import story_of
 from remit.record.states import shown_state
@@ -37,26 +37,26 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
     from remit.http.access import Access
-    from remit.journal.event import Blob, Event, Head
+    from remit.journal.event import Blob, Event, StreamHead
     from remit.service.jobs import Jobs
     from remit.service.noun_means import NounOpening
     from remit.service.parts import Parts
 
 
-class Change(msgspec.Struct, frozen=True):
+class ForkEvent(msgspec.Struct, frozen=True):
     """An event that a fork begins with, and the bytes beside it."""
 
     payload: k.Payload
     blobs: tuple[Blob, ...] = ()
 
 
-def args_given(step: str, args: dict[str, Any], by: str) -> Change:
+def args_given(step: str, args: dict[str, Any], by: str) -> ForkEvent:
     """Give a step that runs again other arguments."""
     packed = pack(as_json(args))
-    return Change(k.StepArgsGiven(step=step, args=packed.inline, args_blob=packed.ref, by=by), packed.blobs)
+    return ForkEvent(k.StepArgsGiven(step=step, args=packed.inline, args_blob=packed.ref, by=by), packed.blobs)
 
 
-def result_given(step: str, value: Any, events: Iterable[Event], by: str) -> Change:
+def result_given(step: str, value: Any, events: Iterable[Event], by: str) -> ForkEvent:
     """Give a recorded step another result; `events` are those of the step. Raises UsageError (FORK_INVALID).
 
     What a model said is a text; a moment is in microseconds since the Unix epoch.
@@ -67,19 +67,19 @@ def result_given(step: str, value: Any, events: Iterable[Event], by: str) -> Cha
         match last:
             case k.ToolInvocationFinished():
                 packed = pack(as_json(value))
-                return Change(_finished(last, packed.inline, packed.ref, by), packed.blobs)
+                return ForkEvent(_finished(last, packed.inline, packed.ref, by), packed.blobs)
             case k.CommandCommitted():
                 return _said(last, msgspec.convert(value, str))
             case k.WaitCompleted():
                 packed = pack(as_json(value))
                 came = {"payload": packed.inline, "payload_blob": packed.ref, "timed_out": False, "by": by}
-                return Change(msgspec.structs.replace(last, inbox_seq=0, **came), packed.blobs)
+                return ForkEvent(msgspec.structs.replace(last, inbox_seq=0, **came), packed.blobs)
             case k.TimeRecorded():
-                return Change(k.TimeRecorded(step=step, value=msgspec.convert(value, int)))
+                return ForkEvent(k.TimeRecorded(step=step, value=msgspec.convert(value, int)))
             case k.RandomRecorded():
-                return Change(k.RandomRecorded(step=step, value=msgspec.convert(value, float)))
+                return ForkEvent(k.RandomRecorded(step=step, value=msgspec.convert(value, float)))
             case k.UuidRecorded():
-                return Change(k.UuidRecorded(step=step, value=msgspec.convert(value, str)))
+                return ForkEvent(k.UuidRecorded(step=step, value=msgspec.convert(value, str)))
             case _:
                 pass
     except msgspec.ValidationError as error:
@@ -99,11 +99,13 @@ def _finished(last: k.ToolInvocationFinished, inline: k.OptionalRaw, ref: k.Opti
     return msgspec.structs.replace(last, result=inline, result_blob=ref, **fields)
 
 
-def _said(last: k.CommandCommitted, text: str) -> Change:
+def _said(last: k.CommandCommitted, text: str) -> ForkEvent:
     message = Message("assistant", (Text(text),), f"{last.llm_provider}/{last.llm_model}")
     packed = pack(encode(message))
     fields = {"outcome": "success", "error": None, "again_ms": None, "finish_reason": "answer"}
-    return Change(msgspec.structs.replace(last, result=packed.inline, result_blob=packed.ref, **fields), packed.blobs)
+    return ForkEvent(
+        msgspec.structs.replace(last, result=packed.inline, result_blob=packed.ref, **fields), packed.blobs
+    )
 
 
 _RESULTS = (
@@ -268,10 +270,10 @@ class Forks:
             raise UsageError(reason, code=Code.FORK_INVALID, remedy=remedy)
 
     async def _changes(
-        self, taken: Cut, results: Mapping[str, Any], args: Mapping[str, dict[str, Any]], by: str
-    ) -> list[Change]:
+        self, taken: ForkCut, results: Mapping[str, Any], args: Mapping[str, dict[str, Any]], by: str
+    ) -> list[ForkEvent]:
         """Return what the fork gives steps. Raises UsageError (FORK_INVALID) for one that has no result to change."""
-        changes = [Change(change) for change in taken.changes]
+        changes = [ForkEvent(change) for change in taken.changes]
         for step, value in results.items():
             events = await events_of(taken.line, taken.seq, step)
             if not events:
@@ -283,7 +285,7 @@ class Forks:
 
     async def _created(self, job: str, given: Mapping[str, Any]) -> tuple[k.JobCreated, tuple[Blob, ...]]:
         """The new job's creation: as the other one's, for today's code. Raises PayloadErasedError or NotFoundError."""
-        first = History(await self._journal.page(stream_of(job), 0, 1))
+        first = JobHistory(await self._journal.page(stream_of(job), 0, 1))
         created = renewed(first, self._parts.programs)
         changed = msgspec.json.decode(await self._journal.value(created.input, created.input_blob) or b"{}") | given
         if given and created.kind == "recipe":
@@ -297,7 +299,7 @@ class Forks:
         return msgspec.structs.replace(created, input=packed.inline, input_blob=packed.ref), packed.blobs
 
 
-def _options(head: Head, job: str, made: str) -> Options:
+def _options(head: StreamHead, job: str, made: str) -> Options:
     labels = {name: text for name, text in head.labels.items() if not name.startswith(OURS) or name == CONTINUES}
     return Options(
         title=head.title,

@@ -47,7 +47,7 @@ _BEGIN: Final = (
 """Events of the effects themselves; others name a step later as well."""
 
 
-class Places:
+class StepPlaces:
     """The steps that stand between two events of a stream: after `first`, up to `last`."""
 
     def __init__(self, journal: Journal, stream: str, first: int, last: int) -> None:
@@ -180,21 +180,21 @@ def _is_of(event: Event, step: str) -> bool:
 _TELLING: Final = frozenset({k.ToolInvocationStarted.KIND, k.ToolInvocationFinished.KIND, k.StepCompensated.KIND})
 
 
-class Segment(NamedTuple):
+class LineSegment(NamedTuple):
     """The own events of one job of the line that count."""
 
     job: str
     forked: k.JobForked | None
     """Record of where it begins, if it is a fork."""
-    places: Places
+    places: StepPlaces
     changes: tuple[k.Payload, ...]
     """The results and arguments that it gives in place of those that it shares."""
 
 
-class Cut(NamedTuple):
+class ForkCut(NamedTuple):
     """The place at which a fork of the line begins."""
 
-    line: tuple[Segment, ...]
+    line: tuple[LineSegment, ...]
     """Segments from the job that recorded the last shared event on."""
     seq: int
     """Number of that event."""
@@ -204,9 +204,9 @@ class Cut(NamedTuple):
     """Steps that run again, although their calls took effect, or may have."""
 
 
-async def line_of(journal: Journal, job: str, last: int) -> tuple[Segment, ...]:
+async def line_of(journal: Journal, job: str, last: int) -> tuple[LineSegment, ...]:
     """Return the line of a job as of its event `last`. Raises ChainBrokenError if it goes in a circle."""
-    line: list[Segment] = []
+    line: list[LineSegment] = []
     while True:
         if any(segment.job == job for segment in line):
             raise ChainBrokenError(f"{job} shares events with itself", remedy=f"Run `remit verify {job}`.")
@@ -215,25 +215,25 @@ async def line_of(journal: Journal, job: str, last: int) -> tuple[Segment, ...]:
         payload = k.decode(own[1].kind, own[1].data) if len(own) == OWN else None
         forked = payload if isinstance(payload, k.JobForked) and payload.shared else None
         if forked is None:
-            line.append(Segment(job, None, Places(journal, stream, 0, last), ()))
+            line.append(LineSegment(job, None, StepPlaces(journal, stream, 0, last), ()))
             return tuple(line)
         changed = await journal.page(stream, OWN, forked.changes) if forked.changes else []
         changes = tuple(change for event in changed if (change := k.decode(event.kind, event.data)) is not None)
-        line.append(Segment(job, forked, Places(journal, stream, OWN + forked.changes, last), changes))
+        line.append(LineSegment(job, forked, StepPlaces(journal, stream, OWN + forked.changes, last), changes))
         job, last = forked.job, forked.seq
 
 
 async def cut(
-    line: tuple[Segment, ...], at: str, results: Collection[str], args: Collection[str], *, repeat: bool
-) -> Cut:
+    line: tuple[LineSegment, ...], at: str, results: Collection[str], args: Collection[str], *, repeat: bool
+) -> ForkCut:
     """Find where a fork begins. Raises NotFoundError (STEP_NOT_FOUND) if there is no such step."""
-    later: list[Segment] = []
+    later: list[LineSegment] = []
     for index, segment in enumerate(line):
         seq = await _cut(segment.places, at, results, args, is_last=index == len(line) - 1)
         if seq is not None:
             changes = await _held([change for entry in reversed(later) for change in entry.changes], line[index:], seq)
             repeated = () if repeat else await _repeated([*later, segment], seq)
-            return Cut(line[index:], seq, changes, repeated)
+            return ForkCut(line[index:], seq, changes, repeated)
         later.append(segment)
     missing, job = at or next(iter((*args, *results)), ""), line[0].job
     remedy = f"`remit show {job}` lists its steps."
@@ -241,7 +241,7 @@ async def cut(
 
 
 async def _cut(
-    places: Places, at: str, results: Collection[str], args: Collection[str], *, is_last: bool
+    places: StepPlaces, at: str, results: Collection[str], args: Collection[str], *, is_last: bool
 ) -> int | None:
     """The last event that is shared; None if the step that says so is not among these."""
     if at and at not in results:
@@ -259,7 +259,7 @@ async def _cut(
     return await places.start() if is_last else None
 
 
-async def _held(changes: list[k.Payload], line: tuple[Segment, ...], seq: int) -> tuple[k.Payload, ...]:
+async def _held(changes: list[k.Payload], line: tuple[LineSegment, ...], seq: int) -> tuple[k.Payload, ...]:
     """Return the changes without results of steps that run again."""
     return tuple(
         [
@@ -270,12 +270,12 @@ async def _held(changes: list[k.Payload], line: tuple[Segment, ...], seq: int) -
     )
 
 
-async def events_of(line: tuple[Segment, ...], seq: int, step: str) -> list[Event]:
+async def events_of(line: tuple[LineSegment, ...], seq: int, step: str) -> list[Event]:
     """Return the events of a step that is shared by a fork that begins after `seq` of the line's first job."""
     last = seq
     for segment in line:
         first = segment.places
-        places = Places(first.journal, first.stream, first.first, last)
+        places = StepPlaces(first.journal, first.stream, first.first, last)
         before = await places.before(step) if last > first.first else None
         if before is not None:
             return await places.of(step, before)
@@ -283,7 +283,7 @@ async def events_of(line: tuple[Segment, ...], seq: int, step: str) -> list[Even
     return []
 
 
-async def _repeated(segments: list[Segment], seq: int) -> tuple[str, ...]:
+async def _repeated(segments: list[LineSegment], seq: int) -> tuple[str, ...]:
     """Steps whose effects stand after an event of the last segment, and in all before it."""
     done: dict[str, str] = {}
     for segment in segments:

@@ -8,7 +8,7 @@ import msgspec
 
 from remit.codes import Code
 from remit.errors import UsageError
-from remit.pages.page import Nothing, Page, PageRequest, See, View, link, written
+from remit.pages.page import Nothing, Page, PageRequest, PageView, See, link, written
 from remit.parts.forks.diff import RunDiff
 from remit.parts.forks.forks import may_fork
 from remit.record.views import JobRow
@@ -17,7 +17,7 @@ _OTHERS: Final = 20
 """Runs of the same recipe that are offered."""
 
 
-class ForkForm(View, frozen=True, kw_only=True):
+class ForkForm(PageView, frozen=True, kw_only=True):
     """The parts of a step and of the job that can be changed."""
 
     template: ClassVar[str] = "fork.html"
@@ -50,7 +50,7 @@ class With(msgspec.Struct, frozen=True, kw_only=True):
     every: Literal["", "yes"] = ""
 
 
-class Compared(View, frozen=True, kw_only=True):
+class Compared(PageView, frozen=True, kw_only=True):
     """Two runs, compared; or the choice of the other one."""
 
     template: ClassVar[str] = "compare.html"

@@ -42,7 +42,7 @@ _STRINGS: Final = re.compile(r'"((?:[^"\\]|\\.)*)"(?:\s*:\s*"((?:[^"\\]|\\.)*)")
 """A string of JSON, and the one that it is the name of."""
 
 
-class Secrets:
+class JobSecrets:
     """The secrets of one job, each with the word that takes its place."""
 
     def __init__(self, known: Iterable[str] = ()) -> None:
@@ -147,7 +147,7 @@ async def golden_of(journal: Journal, job: str, name: str, known: Iterable[str] 
         raise StateError(reason, code=Code.GOLDEN_INVALID, remedy="Choose a shorter job.")
     blobs: dict[str, bytes] = {}
     payloads = [await _inlined(journal, payload, blobs) for payload in _alone(events)]
-    secrets = Secrets(known)
+    secrets = JobSecrets(known)
     plain = [(payload.KIND, msgspec.json.decode(k.encode(payload))) for payload in payloads]
     for _, data in plain:
         secrets.find(data)
@@ -203,7 +203,7 @@ async def _inlined(journal: Journal, payload: Any, blobs: dict[str, bytes]) -> A
     return msgspec.structs.replace(payload, **changes)
 
 
-def _without(secrets: Secrets, plain: list[tuple[str, dict[str, Any]]]) -> Iterable[tuple[str, dict[str, Any]]]:
+def _without(secrets: JobSecrets, plain: list[tuple[str, dict[str, Any]]]) -> Iterable[tuple[str, dict[str, Any]]]:
     """The events without secrets. Digests of what was asked are made again, or left out where that cannot be done."""
     if not secrets.words:
         yield from plain
@@ -217,7 +217,7 @@ def _without(secrets: Secrets, plain: list[tuple[str, dict[str, Any]]]) -> Itera
         yield kind, clean
 
 
-def _without_in(secrets: Secrets, blobs: dict[str, bytes]) -> tuple[dict[str, tuple[str, int]], dict[str, bytes]]:
+def _without_in(secrets: JobSecrets, blobs: dict[str, bytes]) -> tuple[dict[str, tuple[str, int]], dict[str, bytes]]:
     """Return bytes without secrets, and those that have another digest and length by it."""
     names, clean = dict[str, tuple[str, int]](), dict[str, bytes]()
     for digest_of, data in blobs.items():

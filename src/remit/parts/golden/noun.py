@@ -48,7 +48,7 @@ _UNLISTED: Final = ("mcp.", "program")
 _OF_CODE: Final = frozenset({"execution", "planner", "recipe"})
 
 
-class Checked(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class CheckedJob(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One golden job, checked."""
 
     name: str
@@ -78,10 +78,10 @@ class CheckReport(msgspec.Struct, frozen=True, kw_only=True):
     worst: Class
     counts: dict[str, int]
     """The number of jobs of each class."""
-    jobs: tuple[Checked, ...]
+    jobs: tuple[CheckedJob, ...]
 
 
-def report_of(jobs: Sequence[Checked], *, warn: Class, fail: Class) -> CheckReport:
+def report_of(jobs: Sequence[CheckedJob], *, warn: Class, fail: Class) -> CheckReport:
     """Sum up; `warn` and `fail` are the classes from which on the status is 1, or 2."""
     worst = max((CLASSES.index(job.result) for job in jobs), default=0)
     status = 2 if worst >= CLASSES.index(fail) else 1 if worst >= CLASSES.index(warn) else 0
@@ -100,9 +100,9 @@ class Checking:
         self._jobs = jobs
         self._parts = parts.parts
 
-    async def check(self, golden: Golden | Checked) -> Checked:
+    async def check(self, golden: Golden | CheckedJob) -> CheckedJob:
         """Replay a golden job, and judge its calls as of today. Never raises for what is in the file."""
-        if isinstance(golden, Checked):
+        if isinstance(golden, CheckedJob):
             return golden
         created = next((data for kind, data in golden.events if kind == k.JobCreated.KIND), {})
         recipe = str(created.get("name", ""))
@@ -112,7 +112,7 @@ class Checking:
             rereads = [each for part in self._parts if part.rereads for each in await self._reread(part.rereads, job)]
         except RemitError as error:
             words = f"{error.code.name}: {error.message}"
-            return Checked(name=golden.name, recipe=recipe, result="failed", words=words, code=error.code.name)
+            return CheckedJob(name=golden.name, recipe=recipe, result="failed", words=words, code=error.code.name)
         checked = _judged(golden.name, recipe, report, _only_servers(golden), rereads)
         ran = [data for kind, data in golden.events if kind == k.CallUngoverned.KIND]
         ungoverned = tuple(f"{data.get('tool_name')} {data.get('call_id')}" for data in ran)
@@ -155,7 +155,7 @@ def _only_servers(golden: Golden) -> frozenset[str]:
 
 def _judged(
     name: str, recipe: str, report: ReplayReport, unlisted: frozenset[str], rereads: Sequence[Reread]
-) -> Checked:
+) -> CheckedJob:
     drifts = tuple(drift for drift in report.drifts if drift.about != "registry" and drift.subject not in unlisted)
     calls = tuple(call for call in report.calls if call.tool not in unlisted or call.code != Code.UNKNOWN_TOOL.name)
     classes: list[tuple[Class, str]] = [_class_of(drift) for drift in drifts]
@@ -165,7 +165,7 @@ def _judged(
         parted = report.divergence
         classes.append(("failed", f"step {parted.step}: recorded {parted.recorded}, now {parted.now}"))
     worst = max(classes, key=lambda one: CLASSES.index(one[0]), default=("same", ""))
-    return Checked(
+    return CheckedJob(
         name=name,
         recipe=recipe,
         result=worst[0],
@@ -209,18 +209,18 @@ def _class_of(drift: Difference) -> tuple[Class, str]:
     return "breaking", words
 
 
-def read_all(paths: Iterable[Path], labels: Mapping[str, str] = MappingProxyType({})) -> list[Golden | Checked]:
+def read_all(paths: Iterable[Path], labels: Mapping[str, str] = MappingProxyType({})) -> list[Golden | CheckedJob]:
     """Read files, and those in folders, of golden jobs with these labels; one that cannot be read has failed.
 
     Raises UsageError (GOLDEN_INVALID) if there is none.
     """
-    goldens: list[Golden | Checked] = []
+    goldens: list[Golden | CheckedJob] = []
     for path in files_in(paths):
         try:
             golden = read(path)
         except UsageError as error:
             name = path.name.removesuffix(SUFFIX)
-            goldens.append(Checked(name=name, recipe="", result="failed", words=error.message, code=error.code.name))
+            goldens.append(CheckedJob(name=name, recipe="", result="failed", words=error.message, code=error.code.name))
             continue
         if all(golden.labels.get(name) == text for name, text in labels.items()):
             goldens.append(golden)
@@ -241,7 +241,7 @@ class Goldens:
         return await golden_of(self._opening.parts.journal, job, name or job, secrets)
 
     async def check(
-        self, goldens: Iterable[Golden | Checked], *, warn: Class = "breaking", fail: Class = "failed"
+        self, goldens: Iterable[Golden | CheckedJob], *, warn: Class = "breaking", fail: Class = "failed"
     ) -> CheckReport:
         """Check golden jobs; the journal has to be in memory. Raises StateError."""
         checking = Checking(self._opening.parts, self._opening.service.jobs)

@@ -9,7 +9,7 @@ from xml.etree import ElementTree as ET
 from remit.parts.golden.noun import CLASSES, call_words, drift_words, reread_words
 
 if TYPE_CHECKING:
-    from remit.parts.golden.noun import Checked, CheckReport, Class
+    from remit.parts.golden.noun import CheckedJob, CheckReport, Class
 
 _MARKS: Final = {"same": "✓", "annotation_only": "✓", "compatible": "✓", "breaking": "!", "failed": "✗"}
 _ROWS: Final = 500
@@ -50,7 +50,7 @@ def markdown(report: CheckReport) -> str:
     return "\n".join(lines) + "\n"
 
 
-def details(job: Checked) -> list[str]:
+def details(job: CheckedJob) -> list[str]:
     """Return everything that differs, a line each; the worst one first, and once."""
     lines = [job.words] if job.words else []
     lines += [*map(drift_words, job.drifts), *map(call_words, job.calls), *map(reread_words, job.rereads)]
@@ -59,7 +59,7 @@ def details(job: Checked) -> list[str]:
     return list(dict.fromkeys(lines))
 
 
-def _row(job: Checked) -> str:
+def _row(job: CheckedJob) -> str:
     cells = (_MARKS[job.result], f"`{job.name}`", job.recipe, job.result, job.words[:_LONG])
     return "| " + " | ".join(_cell(text) for text in cells) + " |"
 

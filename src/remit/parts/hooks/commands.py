@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final, cast
 import click
 
 from remit.cli import exit_codes
-from remit.cli.context import State
-from remit.cli.group import Entry, LazyGroup, show_help
+from remit.cli.context import CommandState
+from remit.cli.group import LazyCommand, LazyGroup, show_help
 from remit.cli.options import json_option, pass_state
 from remit.cli.output import one_line
 from remit.cli.values import usage_error
@@ -22,16 +22,16 @@ from remit.parts.hooks.hook import AGENTS
 if TYPE_CHECKING:
     from remit.parts.hooks.daemon import GuardFolder
     from remit.parts.hooks.hook import AgentName
-    from remit.parts.hooks.probe import Finding
+    from remit.parts.hooks.probe import ProbeFinding
     from remit.settings import Settings
 
-COMMANDS: Final[dict[str, Entry]] = {
-    "connect": Entry("Commands", "Have an agent ask the gate before its own tools."),
-    "disconnect": Entry("Commands", "Take the guard out of an agent's configuration."),
-    "status": Entry("Commands", "Run agents once, and say whether they ask the gate."),
-    "run": Entry("Commands", "Run an agent with its hooks on, whatever the repository's settings say."),
-    "serve": Entry("Commands", "Answer hooks; the first hook starts it."),
-    "ask": Entry("Commands", "Pass a hook's message on, as an agent calls it."),
+COMMANDS: Final[dict[str, LazyCommand]] = {
+    "connect": LazyCommand("Commands", "Have an agent ask the gate before its own tools."),
+    "disconnect": LazyCommand("Commands", "Take the guard out of an agent's configuration."),
+    "status": LazyCommand("Commands", "Run agents once, and say whether they ask the gate."),
+    "run": LazyCommand("Commands", "Run an agent with its hooks on, whatever the repository's settings say."),
+    "serve": LazyCommand("Commands", "Answer hooks; the first hook starts it."),
+    "ask": LazyCommand("Commands", "Pass a hook's message on, as an agent calls it."),
 }
 
 
@@ -63,7 +63,7 @@ _YES = click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @_YES
 @json_option("what is changed")
 @pass_state
-def connect_command(state: State, agent: AgentName, managed: bool, deadline: int, yes: bool) -> int:
+def connect_command(state: CommandState, agent: AgentName, managed: bool, deadline: int, yes: bool) -> int:
     """Have an agent ask the gate before its own tools.
 
     Writes hooks into the agent's configuration that ask the guard of these settings, whatever folder the agent works
@@ -106,7 +106,7 @@ def connect_command(state: State, agent: AgentName, managed: bool, deadline: int
 @_YES
 @json_option("what is changed")
 @pass_state
-def disconnect_command(state: State, agent: AgentName, managed: bool, yes: bool) -> int:
+def disconnect_command(state: CommandState, agent: AgentName, managed: bool, yes: bool) -> int:
     """Take the guard out of an agent's configuration.
 
     The file is as it was before, byte for byte. If it was changed since, only Remit's hooks are taken out.
@@ -145,7 +145,7 @@ def disconnect_command(state: State, agent: AgentName, managed: bool, yes: bool)
 @click.argument("agents", nargs=-1, type=click.Choice(AGENTS))
 @json_option("the findings")
 @pass_state
-def status_command(state: State, agents: tuple[AgentName, ...]) -> int:
+def status_command(state: CommandState, agents: tuple[AgentName, ...]) -> int:
     """Run agents once, and say whether they ask the gate.
 
     Runs each agent that is connected, or AGENTS, in an empty folder and in this one, before a scripted model on this
@@ -162,7 +162,7 @@ def status_command(state: State, agents: tuple[AgentName, ...]) -> int:
     return exit_codes.OK if all(finding.answer == "asked" for finding in findings) else exit_codes.ERROR
 
 
-def _print(state: State, findings: list[Finding]) -> None:
+def _print(state: CommandState, findings: list[ProbeFinding]) -> None:
     out = state.output.out
     for finding in findings:
         verdict = out.style("ok  ", "ok") if finding.answer == "asked" else out.style("fail", "fail")
@@ -180,7 +180,7 @@ def _print(state: State, findings: list[Finding]) -> None:
 @click.argument("words", metavar="COMMAND...", nargs=-1, required=True, type=click.UNPROCESSED)
 @pass_state
 def run_command(
-    state: State,
+    state: CommandState,
     sandbox: bool,
     hosts: tuple[str, ...],
     reads: tuple[str, ...],
@@ -212,11 +212,11 @@ def run_command(
 def _run_fenced(settings: Settings, folder: GuardFolder, command: list[str], wishes: Sequence[tuple[str, ...]]) -> int:
     from remit.cli.runner import run_to_end
     from remit.clock import SystemClock
-    from remit.parts.hooks.fence import Wishes, fenced, run_fenced
+    from remit.parts.hooks.fence import AgentNeeds, fenced, run_fenced
     from remit.wiring.parts import enclosures_of, parts_of
 
     agent = cast("AgentName", Path(command[0]).name)
-    program = fenced(agent, command, os.environ, folder.path, Wishes(*wishes))
+    program = fenced(agent, command, os.environ, folder.path, AgentNeeds(*wishes))
     enclosures = enclosures_of(parts_of(settings), settings)
     return run_to_end(run_fenced(program, enclosures, folder, _serve_words(settings), SystemClock()))
 
@@ -230,7 +230,7 @@ def _serve_words(settings: Settings) -> list[str]:
 
 @command.command("serve")
 @pass_state
-def serve_command(state: State) -> int:
+def serve_command(state: CommandState) -> int:
     """Answer hooks; the first hook starts it.
 
     Ends when no hook has come for hooks.idle_s. Where another one serves the same settings, it ends at once.
@@ -248,7 +248,7 @@ async def _serve(settings: Settings) -> None:
 
     from remit.app import Remit
     from remit.parts.hooks.daemon import GuardFolder, GuardServer
-    from remit.parts.hooks.guard import Guard
+    from remit.parts.hooks.guard import HookGuard
     from remit.parts.hooks.provider import AgentTools
     from remit.parts.hooks.settings import HookSettings
     from remit.settings import override
@@ -263,14 +263,14 @@ async def _serve(settings: Settings) -> None:
         settings = override(settings, {"policy.rules": [{"id": "observe", "effect": "allow", "taint": "allow"}]})
     tools = AgentTools()
     async with Remit(settings=settings, providers=[tools], work=False) as remit:
-        guard = Guard(remit, tools, mode=own.mode, hold_s=own.hold_s, defer=own.defer)
+        guard = HookGuard(remit, tools, mode=own.mode, hold_s=own.hold_s, defer=own.defer)
         await GuardServer(guard, remit.clock, idle_s=own.idle_s).serve(GuardFolder(settings, os.environ))
 
 
 @command.command("ask", hidden=True)
 @click.argument("tag")
 @pass_state
-def ask_command(state: State, tag: str) -> int:
+def ask_command(state: CommandState, tag: str) -> int:
     """Pass a hook's message on, as an agent calls it.
 
     Starts the guard if it does not run. Ends with status 2 on every failure: the call is not made then.

@@ -27,7 +27,7 @@ from remit.settings.places import data_folder
 
 if TYPE_CHECKING:
     from remit.clock import Clock
-    from remit.parts.hooks.guard import Guard
+    from remit.parts.hooks.guard import HookGuard
     from remit.settings import Settings
 
 _log: Final = logging.getLogger("remit.hooks")
@@ -76,7 +76,7 @@ class _Record(msgspec.Struct):
 class GuardServer:
     """Takes the connections of clients."""
 
-    def __init__(self, guard: Guard, clock: Clock, *, idle_s: float) -> None:
+    def __init__(self, guard: HookGuard, clock: Clock, *, idle_s: float) -> None:
         self._guard = guard
         self._clock = clock
         self._idle_s = idle_s

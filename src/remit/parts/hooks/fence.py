@@ -25,7 +25,7 @@ from remit.codes import Code
 from remit.errors import StateError, UsageError
 from remit.parts.hooks.daemon import GuardFolder, start
 from remit.parts.hooks.places import folder_of
-from remit.process.child import Child
+from remit.process.child import ChildProcess
 from remit.process.enclosure import (
     CommandMissingError,
     Enclosures,
@@ -92,7 +92,7 @@ _IN_TERMINAL: Final = (
 """Words for Python that give a program a terminal of its own, of so many rows and columns."""
 
 
-class Wishes(NamedTuple):
+class AgentNeeds(NamedTuple):
     """Things that its user lets an agent have beside."""
 
     hosts: tuple[str, ...] = ()
@@ -100,7 +100,9 @@ class Wishes(NamedTuple):
     writes: tuple[str, ...] = ()
 
 
-def fenced(agent: AgentName, command: Sequence[str], env: Mapping[str, str], guard: Path, wishes: Wishes) -> Program:
+def fenced(
+    agent: AgentName, command: Sequence[str], env: Mapping[str, str], guard: Path, wishes: AgentNeeds
+) -> Program:
     """Return an agent as the program that it is in the sandbox, and make what keeps its settings. Raises OSError."""
     ground, own, project = _GROUNDS[agent], folder_of(agent, env), _project(Path.cwd())
     inside = [*ground.project, *(_GIT if (project / ".git").is_dir() else ())]
@@ -150,7 +152,7 @@ def _refuse(place: str, why: str) -> None:
     sys.stderr.write(f"remit guard: the sandbox refused {place}: {why}\n")
 
 
-class _Passed(Child):
+class _Passed(ChildProcess):
     """A program whose output is ours."""
 
     def heard(self, data: bytes) -> None:
@@ -207,7 +209,7 @@ async def _keep(folder: GuardFolder, serve: Sequence[str], clock: Clock) -> None
             writer.close()
 
 
-def _feed(loop: asyncio.AbstractEventLoop, child: Child) -> None:
+def _feed(loop: asyncio.AbstractEventLoop, child: ChildProcess) -> None:
     """Pass our stdin on, in a thread: not every file can be waited for."""
     with suppress(OSError, RuntimeError):  # the terminal is gone, or the agent has ended
         while data := os.read(0, 65_536):

@@ -17,17 +17,17 @@ from remit.canonical import canonical, sha256
 from remit.codes import Code
 from remit.errors import NotCanonicalError, RemitError
 from remit.gateway.outcome import Outcome, failed, in_doubt
-from remit.gateway.result import Checked, StepOutcome, events_of
+from remit.gateway.result import CheckedResult, StepOutcome, events_of
 from remit.journal.effects import COMMITTED, FAILED, READS, effect_reported
 from remit.journal.event import NO_PATCH, HeadPatch, HeadQuery
 from remit.journal.kinds import ToolInvocationFinished, ToolInvocationStarted, decode
-from remit.parts.hooks.hook import NONE, Hook, Mode, Verdict, common_args, step_of
+from remit.parts.hooks.hook import NONE, Hook, HookVerdict, Mode, common_args, step_of
 from remit.parts.hooks.kinds import HooksCallUngated
 from remit.parts.hooks.provider import CALL, AgentCall, AgentTools
 from remit.record.heads import CALL as CALL_KIND
 from remit.record.heads import SESSION
-from remit.service.calls import Live
-from remit.tools.provider import Report
+from remit.service.calls import LiveCaller
+from remit.tools.provider import ClientReport
 
 if TYPE_CHECKING:
     from remit.app import Remit
@@ -85,7 +85,7 @@ class _Left:
         """Whether it is recorded that its outcome is unknown."""
 
 
-class Guard:
+class HookGuard:
     """Answers hooks."""
 
     def __init__(self, remit: Remit, tools: AgentTools, *, mode: Mode, hold_s: int, defer: bool = False) -> None:
@@ -115,10 +115,10 @@ class Guard:
             self._sessions[head.labels["client_session"]] = session
             await self._doubt_left(session)
 
-    async def answer(self, hook: Hook, gone: asyncio.Future[Any]) -> Verdict:
+    async def answer(self, hook: Hook, gone: asyncio.Future[Any]) -> HookVerdict:
         """Return the verdict on a hook; `gone` ends when its agent no longer waits. Never raises for a call."""
         if hook.moment == "before" and MARKER in {hook.args.get("command"), hook.args.get("cmd")}:
-            return Verdict("deny", ASKED)
+            return HookVerdict("deny", ASKED)
         session = await self._session(hook)
         match hook.moment:
             case "before":
@@ -155,7 +155,7 @@ class Guard:
 
     # --- before a call
 
-    async def _before(self, session: _Session, hook: Hook, gone: asyncio.Future[Any]) -> Verdict:
+    async def _before(self, session: _Session, hook: Hook, gone: asyncio.Future[Any]) -> HookVerdict:
         call, before = AgentCall(hook), session.last
         session.came, session.last = session.came + 1, self._clock.monotonic()
         number, alone = session.came, not session.open and session.last - before > _BATCH_S
@@ -168,7 +168,7 @@ class Guard:
             begun.cancel()
         if call.begun.is_set():
             session.open.append((call, task))
-            return NONE if self._mode != "gate" else Verdict("allow", "Remit's rules allow it.")
+            return NONE if self._mode != "gate" else HookVerdict("allow", "Remit's rules allow it.")
         if hook.call:
             session.refused.add(hook.call)
         if self._mode == "observe":
@@ -176,9 +176,9 @@ class Guard:
         if self._defer and hook.surface == _HEADLESS and alone and (remedy := _question(task)):
             await self._clock.sleep(_BATCH_S)
             if session.came == number:
-                return Verdict("defer", _DEFERRED.format(remedy=remedy))
+                return HookVerdict("defer", _DEFERRED.format(remedy=remedy))
         if hook.surface == _TERMINAL and await self._may_ask(session, call, task):
-            return Verdict("ask", _DIALOG.format(remedy=_question(task)))
+            return HookVerdict("ask", _DIALOG.format(remedy=_question(task)))
         return _refusal(task)
 
     async def _may_ask(self, session: _Session, call: AgentCall, task: asyncio.Task[OutcomeView]) -> bool:
@@ -191,7 +191,7 @@ class Guard:
             session.dialogs.append((call, question.confirmation))
         return alone
 
-    async def _permit(self, session: _Session, hook: Hook, gone: asyncio.Future[Any]) -> Verdict:
+    async def _permit(self, session: _Session, hook: Hook, gone: asyncio.Future[Any]) -> HookVerdict:
         """Answer an agent's dialog once its question is answered elsewhere; what is answered first counts."""
         dialog = next((each for each in session.dialogs if _same(each[0].hook, hook)), None)
         if dialog is None:
@@ -207,7 +207,7 @@ class Guard:
         session.dialogs.remove(dialog)
         asked = dialog[0].hook
         verdict = await self._before(session, msgspec.structs.replace(asked, surface=""), gone)
-        return verdict if verdict.effect == "deny" else Verdict("allow")
+        return verdict if verdict.effect == "deny" else HookVerdict("allow")
 
     async def _close_dialog(self, session: _Session, dialog: tuple[AgentCall, str], *, yes: bool) -> None:
         """Record how an agent's own dialog was answered, and take its call through the gate if it said yes."""
@@ -234,7 +234,7 @@ class Guard:
             finally:
                 decided.cancel()
 
-        live = Live(ask=ask if self._hold_s and self._mode != "observe" else None)
+        live = LiveCaller(ask=ask if self._hold_s and self._mode != "observe" else None)
         return await self._service.sessions.call(session.name, call.name, call.args, client=call.hook.words, live=live)
 
     # --- after a call
@@ -302,7 +302,7 @@ class Guard:
         for left in session.left or ():
             if not left.doubted:
                 left.doubted = True
-                await self._record(left, in_doubt(_UNSAID, _LOOK), Checked(), None)
+                await self._record(left, in_doubt(_UNSAID, _LOOK), CheckedResult(), None)
 
     async def _late(self, session: _Session, hook: Hook) -> None:
         """Record a report of a call that is not open here: one that was left open, or one that had no leave."""
@@ -319,14 +319,14 @@ class Guard:
             return
         session.left.remove(left)
         remarks = () if hook.call else ("joined_by_order",)
-        report = Report(by=hook.agent, remarks=(*remarks, "background") if hook.background else remarks)
+        report = ClientReport(by=hook.agent, remarks=(*remarks, "background") if hook.background else remarks)
         if hook.moment == "failed":
             outcome = failed(Code.TOOL_EXEC_FAILED, hook.error, "See the reason.")
         else:
             outcome = Outcome(status="ok", value=hook.result)
-        await self._record(left, outcome, Checked(encoded=_encoded(hook.result)), report)
+        await self._record(left, outcome, CheckedResult(encoded=_encoded(hook.result)), report)
 
-    async def _record(self, left: _Left, outcome: Outcome, checked: Checked, report: Report | None) -> None:
+    async def _record(self, left: _Left, outcome: Outcome, checked: CheckedResult, report: ClientReport | None) -> None:
         """Record the end of a call that another guard announced, in its stream."""
         started = left.started
         tool = await self._tool(started)
@@ -382,13 +382,13 @@ def _question(task: asyncio.Task[OutcomeView]) -> str:
     return task.result().remedy.removeprefix("Decide with: ") if waits else ""
 
 
-def _refusal(task: asyncio.Task[OutcomeView]) -> Verdict:
+def _refusal(task: asyncio.Task[OutcomeView]) -> HookVerdict:
     try:
         outcome = task.result()
     except Exception as error:  # noqa: BLE001 - whatever it is, the call must not be made
         _log.exception("a call could not be taken through the gate")
         reason = error.message if isinstance(error, RemitError) else type(error).__name__
-        return Verdict("deny", f"Remit could not decide about it: {reason}")
+        return HookVerdict("deny", f"Remit could not decide about it: {reason}")
     if remedy := _question(task):
-        return Verdict("deny", _APPROVE.format(remedy=remedy))
-    return Verdict("deny", f"{outcome.code}: {outcome.reason}. {outcome.remedy}".replace("..", "."))
+        return HookVerdict("deny", _APPROVE.format(remedy=remedy))
+    return HookVerdict("deny", f"{outcome.code}: {outcome.reason}. {outcome.remedy}".replace("..", "."))

@@ -113,14 +113,14 @@ class Hook(msgspec.Struct, frozen=True, kw_only=True):
         return {name: word for name, word in named.items() if word}
 
 
-class Verdict(NamedTuple):
+class HookVerdict(NamedTuple):
     """The answer to a hook, in one language for all agents."""
 
     effect: Effect
     reason: str = ""
 
 
-NONE: Final = Verdict("none")
+NONE: Final = HookVerdict("none")
 """Nothing to say: the agent goes on by its own rules."""
 
 
@@ -352,7 +352,7 @@ def _begun(words: list[str], depth: int) -> Iterator[list[str]]:
 # --- the answer
 
 
-def answer(hook: Hook, verdict: Verdict) -> bytes:
+def answer(hook: Hook, verdict: HookVerdict) -> bytes:
     """Write a verdict for the client of a hook: the status that it ends with, and one line that it prints."""
     effect, reason = verdict.effect, " ".join(verdict.reason.split())
     if effect == "none" or (effect == "allow" and hook.agent in {"codex", "opencode"}):

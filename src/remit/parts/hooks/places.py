@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from remit.atomic import replace_file
 from remit.errors import SettingsError, UsageError
 from remit.mcp_config.connection_record import digest_of
-from remit.mcp_config.connections import Change, Connection
+from remit.mcp_config.connections import FileConnection, ServerChange
 from remit.mcp_config.foreign import plain
 from remit.mcp_config.json_members import JsonText
 from remit.parts.hooks.daemon import DEADLINE_S, GuardFolder, program
@@ -66,7 +66,7 @@ _TYPES: Final[Mapping[str, type]] = {
 """Types of Claude's settings of which a wrong one makes it drop the whole file; `status` finds the others."""
 
 
-class Client(NamedTuple):
+class HookClient(NamedTuple):
     """The program that an agent starts for a hook."""
 
     command: tuple[str, ...]
@@ -87,7 +87,7 @@ class Client(NamedTuple):
         return f"{line} || exit 2" if moment == "before" else line
 
 
-def make_client(folder: GuardFolder, config: Path | None, deadline_s: int = DEADLINE_S) -> Client:
+def make_client(folder: GuardFolder, config: Path | None, deadline_s: int = DEADLINE_S) -> HookClient:
     """Make the client: a program that ships, or on other machines Python's. Raises OSError."""
     folder.make()
     machine, here = platform.machine(), Path(__file__).parent
@@ -99,7 +99,7 @@ def make_client(folder: GuardFolder, config: Path | None, deadline_s: int = DEAD
         shutil.copyfile(here / "client.py", words[-1])
     settings = ["--config", str(config.absolute())] if config is not None else []
     command = (*words, str(folder.socket), str(deadline_s))
-    return Client(command, (*program(), *settings, "guard", "ask"), deadline_s)
+    return HookClient(command, (*program(), *settings, "guard", "ask"), deadline_s)
 
 
 def file_of(agent: AgentName, env: Mapping[str, str], *, managed: bool = False) -> Path:
@@ -129,7 +129,9 @@ def folder_of(agent: AgentName, env: Mapping[str, str]) -> Path:
     return Path(moved or f"{env['HOME']}/.{agent}")
 
 
-def connected(agent: AgentName, text: str | None, file: Path, client: Client) -> tuple[str, tuple[Change, ...]]:
+def connected(
+    agent: AgentName, text: str | None, file: Path, client: HookClient
+) -> tuple[str, tuple[ServerChange, ...]]:
     """Return a file's text with our hooks, and what was put in. Raises SettingsError if the agent would not read it."""
     if agent == "opencode":
         source = Path(__file__).with_name("opencode.js").read_text("utf-8")
@@ -144,11 +146,11 @@ def connected(agent: AgentName, text: str | None, file: Path, client: Client) ->
     for event, moment in _EVENTS[agent].items():
         entry = _entry(agent, moment, client)
         document = _with_entry(document, event, entry)
-        changes.append(Change(event, entry))
+        changes.append(ServerChange(event, entry))
     return document.text, tuple(changes)
 
 
-def taken_out(connection: Connection, text: str) -> str | None:
+def taken_out(connection: FileConnection, text: str) -> str | None:
     """Return a file's text without our hooks; None: there was no file. Raises SettingsError."""
     if digest_of(text) == connection.digest or text == (connection.original or ""):
         return connection.original
@@ -162,7 +164,7 @@ def taken_out(connection: Connection, text: str) -> str | None:
     return document.text
 
 
-def _entry(agent: AgentName, moment: Moment, client: Client) -> dict[str, Any]:
+def _entry(agent: AgentName, moment: Moment, client: HookClient) -> dict[str, Any]:
     words, limit = client.words(agent, moment), client.deadline_s + _MORE_S
     if agent == "copilot":
         return {"type": "command", "bash": words, "timeoutSec": limit}
@@ -189,7 +191,7 @@ def _with_entry(document: JsonText, event: str, entry: dict[str, Any]) -> JsonTe
     return document.with_value(path, [*entries, entry], f"{source[:end]}{comma}{json.dumps(entry)}{source[end:]}")
 
 
-def _without_entry(document: JsonText, change: Change) -> JsonText:
+def _without_entry(document: JsonText, change: ServerChange) -> JsonText:
     path = ("hooks", change.name)
     entries = document.at(path) or []
     if change.entry not in entries:

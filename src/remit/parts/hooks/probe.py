@@ -73,7 +73,7 @@ _ENV: Final = {
 }
 
 
-class Finding(NamedTuple):
+class ProbeFinding(NamedTuple):
     """The answer of one run of an agent."""
 
     agent: AgentName
@@ -84,17 +84,17 @@ class Finding(NamedTuple):
     """The lines that switch its hooks off, or what it printed last."""
 
 
-def probe(agent: AgentName, project: Path, env: Mapping[str, str]) -> Iterator[Finding]:
+def probe(agent: AgentName, project: Path, env: Mapping[str, str]) -> Iterator[ProbeFinding]:
     """Run an agent in an empty folder and in a project, and say whether it asked."""
     program = shutil.which(agent, path=env.get("PATH"))
     if program is None:
-        yield Finding(agent, "", "not installed")
+        yield ProbeFinding(agent, "", "not installed")
         return
     with tempfile.TemporaryDirectory(prefix="remit-guard-") as empty:
         for folder, where in ((Path(empty), "an empty folder"), (project, str(project))):
             answer, output = _run(program, agent, folder, env)
             reason = "" if answer == "asked" else "; ".join(_causes(agent, folder, env)) or output[-200:]
-            yield Finding(agent, where, answer, reason)
+            yield ProbeFinding(agent, where, answer, reason)
 
 
 def _causes(agent: AgentName, folder: Path, env: Mapping[str, str]) -> list[str]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from remit.codes import Code
 from remit.errors import ProviderError
 from remit.parts.hooks.hook import PROVIDER, Hook, common_args, meta_of, step_of
-from remit.tools.provider import CallContext, Report, ToolResult
+from remit.tools.provider import CallContext, ClientReport, ToolResult
 
 if TYPE_CHECKING:
     from remit.tools.meta import ToolMeta
@@ -28,7 +28,7 @@ class AgentCall:
         self.invocation_id = ""
         self.begun = asyncio.Event()
         """The gate let it through: its intent is on disk."""
-        self.ended: asyncio.Future[tuple[Hook | None, Report]] = asyncio.get_running_loop().create_future()
+        self.ended: asyncio.Future[tuple[Hook | None, ClientReport]] = asyncio.get_running_loop().create_future()
         """The report of its agent; None in its place: there came none."""
 
     def end(self, hook: Hook | None, *remarks: str) -> None:
@@ -36,7 +36,7 @@ class AgentCall:
         if not self.ended.done():
             open_ = hook is not None and hook.background
             marks = (*remarks, "background") if open_ else remarks
-            self.ended.set_result((hook, Report(by=self.hook.agent, remarks=marks, open=open_)))
+            self.ended.set_result((hook, ClientReport(by=self.hook.agent, remarks=marks, open=open_)))
 
 
 CALL: Final[ContextVar[AgentCall | None]] = ContextVar("remit_agent_call", default=None)
@@ -48,7 +48,7 @@ class AgentTools:
 
     def __init__(self) -> None:
         self._kinds: dict[str, str] = {}
-        self._reports: dict[str, Report] = {}
+        self._reports: dict[str, ClientReport] = {}
         self._changed: Callable[[], None] = lambda: None
 
     @property
@@ -81,7 +81,7 @@ class AgentTools:
             raise ProviderError(hook.error, cause=None)
         return ToolResult(hook.result)
 
-    def report(self, invocation_id: str) -> Report | None:
+    def report(self, invocation_id: str) -> ClientReport | None:
         return self._reports.pop(invocation_id, None)
 
     async def close(self) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from remit.cli import exit_codes
-from remit.cli.context import State
+from remit.cli.context import CommandState
 from remit.cli.options import json_option, pass_state
 from remit.codes import Code
 from remit.errors import RemitError, StateError, UsageError
@@ -27,7 +27,7 @@ _ANSWER_S: Final = 30.0
 @click.option("--logout", is_flag=True, help="Log out there, and forget the login.")
 @json_option("who you are there")
 @pass_state
-def command(state: State, url: str | None, logout: bool) -> int:
+def command(state: CommandState, url: str | None, logout: bool) -> int:
     """Log in at a server as a person, or out again.
 
     Shows a code to enter at your provider, in a browser on any device, and waits until you have logged in there. Then
@@ -43,7 +43,7 @@ def command(state: State, url: str | None, logout: bool) -> int:
     return run_to_end(_log_in(state, server))
 
 
-async def _log_in(state: State, server: str) -> int:
+async def _log_in(state: CommandState, server: str) -> int:
     """Begin a login, show where it goes on, and wait for its end."""
     from remit.atomic import replace_file
     from remit.settings.logins import server_login
@@ -86,7 +86,7 @@ def _seconds(value: Any, otherwise: float) -> float:
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) and value > 0 else otherwise
 
 
-async def _log_out(state: State, server: str) -> int:
+async def _log_out(state: CommandState, server: str) -> int:
     """End the session there; the file goes in any case."""
     from remit.settings.logins import login_token, server_login
 

@@ -23,7 +23,7 @@ from remit.api.route import MAX_QUERY, bytes_of
 from remit.clock import SECOND
 from remit.codes import Code
 from remit.http.access import Strangers
-from remit.http.problem import Problem, unauthenticated
+from remit.http.problem import HttpProblem, unauthenticated
 from remit.http.router import REQUEST
 from remit.pages.entry import cookie_of, set_cookie
 from remit.pages.login import PROVIDER, local
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from starlette.types import Receive, Send
 
     from remit.clock import Clock
-    from remit.http.router import Request
-    from remit.parts.login.sessions import Sessions
+    from remit.http.router import RouterRequest
+    from remit.parts.login.sessions import LoginSessions
 
 CALLBACK: Final = f"{PROVIDER}/callback"
 ENDED: Final = f"{PROVIDER}/ended"
@@ -51,9 +51,9 @@ _HTML: Final = "text/html; charset=utf-8"
 
 
 class LoginPart:
-    """A part of the server (remit.http.router.Part)."""
+    """A part of the server (remit.http.router.ServerPart)."""
 
-    def __init__(self, sessions: Sessions, public_url: str, clock: Clock, scheme: str = "http") -> None:
+    def __init__(self, sessions: LoginSessions, public_url: str, clock: Clock, scheme: str = "http") -> None:
         """Clients reach the server at `public_url`, or else at the host that they name, by `scheme`."""
         self._sessions = sessions
         self._url = public_url.rstrip("/")
@@ -80,13 +80,13 @@ class LoginPart:
         answer = self._answers.get((scope["method"], scope["path"]))
         if answer is None:
             known = any(path == scope["path"] for _, path in self._answers)
-            raise Problem(Code.METHOD_NOT_ALLOWED if known else Code.PATH_UNKNOWN)
-        request: Request = scope[REQUEST]
+            raise HttpProblem(Code.METHOD_NOT_ALLOWED if known else Code.PATH_UNKNOWN)
+        request: RouterRequest = scope[REQUEST]
         async with self._strangers.taken((scope.get("client") or ("",))[0]):
             body = await bytes_of(request.headers, receive, most=_BODY) if scope["method"] == "POST" else b""
             try:
                 status, headers, data = await answer(request.headers, scope["query_string"], body)
-            except Problem as problem:
+            except HttpProblem as problem:
                 if scope["method"] != "GET":
                     raise
                 status, headers, data = problem.status, [("content-type", _HTML)], _page(problem)
@@ -196,13 +196,13 @@ def _made(kept: str, what: str) -> str:
 def _pairs(raw: bytes) -> dict[str, str]:
     """The fields of a query or a form, each once. Raise Problem."""
     if len(raw) > max(MAX_QUERY, _BODY):
-        raise Problem(Code.INVALID_INPUT, "The query is too long.")
+        raise HttpProblem(Code.INVALID_INPUT, "The query is too long.")
     try:
         pairs = parse_qsl(raw.decode("ascii"), keep_blank_values=True, max_num_fields=50)
     except (ValueError, UnicodeDecodeError):
-        raise Problem(Code.INVALID_INPUT, "The fields cannot be read.") from None
+        raise HttpProblem(Code.INVALID_INPUT, "The fields cannot be read.") from None
     if len({name for name, _ in pairs}) < len(pairs):
-        raise Problem(Code.INVALID_INPUT, "A field comes twice.")
+        raise HttpProblem(Code.INVALID_INPUT, "A field comes twice.")
     return dict(pairs)
 
 
@@ -215,7 +215,7 @@ def _kept(headers: Mapping[str, str], name: str) -> str:
     return ""
 
 
-def _page(problem: Problem) -> bytes:
+def _page(problem: HttpProblem) -> bytes:
     """A page that says why a login failed, and lets a person begin again."""
     text = f"{problem.detail} {problem.remedy}".strip()
     return (

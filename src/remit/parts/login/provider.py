@@ -21,7 +21,7 @@ from remit.http.addresses import BlockedAddressError, Resolver, resolved
 from remit.http.connector import judging_connector, private_if
 from remit.http.grants import Grant
 from remit.http.issuers import Issuers
-from remit.http.problem import Problem
+from remit.http.problem import HttpProblem
 from remit.http.urls import InvalidUrlError, checked, place_of
 from remit.redact import line
 
@@ -56,16 +56,16 @@ class Person(NamedTuple):
     """The token with which it can be asked again; empty: it cannot."""
 
 
-class Ended(NamedTuple):
+class LogoutNotice(NamedTuple):
     """A session that ended at the provider: one, or all of a person."""
 
     sid: str
     subject: str
 
 
-def refused(why: str) -> Problem:
+def refused(why: str) -> HttpProblem:
     """The refusal of a login."""
-    return Problem(Code.LOGIN_REFUSED, why)
+    return HttpProblem(Code.LOGIN_REFUSED, why)
 
 
 def challenge_of(verifier: str) -> str:
@@ -73,7 +73,7 @@ def challenge_of(verifier: str) -> str:
     return base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).rstrip(b"=").decode()
 
 
-class Provider:
+class LoginProvider:
     """The provider that `[login]` names."""
 
     def __init__(self, own: LoginSettings, secret: str, clock: Clock, resolve: Resolver = resolved) -> None:
@@ -141,14 +141,14 @@ class Provider:
         person = await self._person(said, None)
         return person if person.refresh else person._replace(refresh=refresh)
 
-    async def ended(self, token: str) -> Ended:
+    async def ended(self, token: str) -> LogoutNotice:
         """The sessions that a logout token ends (Back-Channel Logout 1.0, section 2.6). Raise Problem."""
         claims = await self._claims(token, _LOGOUT_TOKEN, about=False)
         events = claims.get("events")
         sid, subject = (str(claims.get(name) or "") for name in ("sid", "sub"))
         if not isinstance(events, dict) or _LOGOUT not in events or "nonce" in claims or not (sid or subject):
-            raise Problem(Code.INVALID_INPUT, "The token ends no session.")
-        return Ended(sid, subject)
+            raise HttpProblem(Code.INVALID_INPUT, "The token ends no session.")
+        return LogoutNotice(sid, subject)
 
     # --- what it says of a person
 
@@ -211,10 +211,10 @@ class Provider:
             return said
         error = line(str(said.get("error") or status))
         if error in _PENDING:
-            raise Problem(Code.LOGIN_PENDING, f"The provider says: {error}.", reason=error)
+            raise HttpProblem(Code.LOGIN_PENDING, f"The provider says: {error}.", reason=error)
         if status in _REFUSED:
             raise refused(f"The provider says: {error}.")
-        raise Problem(Code.LOGIN_UNAVAILABLE, f"The provider answered {status}.")
+        raise HttpProblem(Code.LOGIN_UNAVAILABLE, f"The provider answered {status}.")
 
     async def _post(self, endpoint: str, form: Mapping[str, str]) -> tuple[int, dict[str, Any]]:
         place, own = await self._place(endpoint), self._own
@@ -231,7 +231,7 @@ class Provider:
     async def _metadata(self) -> dict[str, Any]:
         metadata = await self._issuers.metadata(self.issuer)
         if not metadata:
-            raise Problem(Code.LOGIN_UNAVAILABLE, f"{self.issuer} cannot be reached.")
+            raise HttpProblem(Code.LOGIN_UNAVAILABLE, f"{self.issuer} cannot be reached.")
         return metadata
 
     async def _place(self, endpoint: str) -> str:
@@ -266,7 +266,7 @@ class Provider:
                         status = response.status
         except (aiohttp.ClientError, OSError, TimeoutError, BlockedAddressError) as error:
             reason = line(str(error)) or type(error).__name__
-            raise Problem(Code.LOGIN_UNAVAILABLE, f"{self.issuer} cannot be reached: {reason}") from error
+            raise HttpProblem(Code.LOGIN_UNAVAILABLE, f"{self.issuer} cannot be reached: {reason}") from error
         try:
             said = msgspec.json.decode(body)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

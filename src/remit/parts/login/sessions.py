@@ -25,7 +25,7 @@ from remit.codes import Code
 from remit.errors import AppendConflictError
 from remit.http.access import Access
 from remit.http.people import SESSION, PersonSession
-from remit.http.problem import Problem
+from remit.http.problem import HttpProblem
 from remit.journal.event import HeadPatch, HeadQuery
 from remit.journal.kinds import decode
 from remit.parts.login.kinds import LoginBegun, LoginEnded, LoginRefreshed, LoginRenewal
@@ -36,11 +36,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from remit.http.access import Scope
-    from remit.journal.event import Head
+    from remit.journal.event import StreamHead
     from remit.journal.journal import Journal
     from remit.journal.kinds import Payload
     from remit.parts.login.kinds import Face, Reason
-    from remit.parts.login.provider import Ended, Person, Provider
+    from remit.parts.login.provider import LoginProvider, LogoutNotice, Person
     from remit.parts.login.settings import LoginGrant
 
 KIND: Final = "login"
@@ -60,10 +60,10 @@ _BYTES: Final = 32
 _PAGE: Final = 100
 
 
-class Login(NamedTuple):
+class LoginSession(NamedTuple):
     """A session, as its stream tells it."""
 
-    head: Head
+    head: StreamHead
     begun: LoginBegun
     groups: tuple[str, ...]
     sealed: str
@@ -74,13 +74,13 @@ class Login(NamedTuple):
     ended: bool
 
 
-class Sessions:
+class LoginSessions:
     """Everyone who logged in (remit.http.people.People)."""
 
     def __init__(
         self,
         journal: Journal,
-        provider: Provider,
+        provider: LoginProvider,
         grants: Sequence[LoginGrant],
         random: Callable[[int], bytes] = salt,
     ) -> None:
@@ -147,14 +147,14 @@ class Sessions:
         fresh = [one for one in found if one is not None and self._lasts(one) and self._age(one) < STALE_S * SECOND]
         return frozenset(max(fresh, key=lambda one: one.checked_at).groups) if fresh else frozenset()
 
-    def _lasts(self, login: Login) -> bool:
+    def _lasts(self, login: LoginSession) -> bool:
         """Return whether a session is not over, whatever the provider says by now."""
         idle = login.begun.face == "console" and self._age(login) >= STALE_S * SECOND
         same = login.begun.issuer == self.issuer
         in_time = self._journal.clock.now() < login.begun.until
         return same and in_time and not login.ended and not idle and bool(self._scopes(login.groups))
 
-    def _age(self, login: Login) -> int:
+    def _age(self, login: LoginSession) -> int:
         return self._journal.clock.now() - login.checked_at
 
     def _scopes(self, groups: Sequence[str]) -> frozenset[Scope]:
@@ -163,7 +163,7 @@ class Sessions:
             scope for grant in self._grants if not grant.group or grant.group in groups for scope in grant.scopes
         )
 
-    async def _renewed(self, login: Login, secret: str) -> Login | None:
+    async def _renewed(self, login: LoginSession, secret: str) -> LoginSession | None:
         """Ask the provider about the person, unless another process does; the session afterwards."""
         refresh = self._unseal(login.sealed, secret, login.head.stream)
         if not refresh or self._journal.clock.now() - login.claimed_at < _CLAIM_S * SECOND:
@@ -175,7 +175,7 @@ class Sessions:
             person = await self.provider.person_again(refresh)
             if person.subject != login.begun.subject:
                 raise refused("The provider speaks of another person.")
-        except Problem as problem:
+        except HttpProblem as problem:
             if problem.code is Code.LOGIN_UNAVAILABLE:
                 return login
             await self._end(stream, "refused")
@@ -191,7 +191,7 @@ class Sessions:
     async def end(self, secret: str) -> None:
         await self._end(_stream(secret), "logout")
 
-    async def end_at_provider(self, over: Ended) -> int:
+    async def end_at_provider(self, over: LogoutNotice) -> int:
         """End the sessions that ended at the provider; their number."""
         labels = {"sid": over.sid} if over.sid else {"subject": over.subject}
         number = 0
@@ -211,7 +211,7 @@ class Sessions:
 
     # --- common
 
-    async def _append(self, head: Head, payload: Payload, patch: HeadPatch | None = None) -> bool:
+    async def _append(self, head: StreamHead, payload: Payload, patch: HeadPatch | None = None) -> bool:
         """Append to a session; False: it has changed since it was read."""
         writer = self._journal.writer(head.stream, KIND, head)
         draft = writer.draft(payload) if patch is None else writer.draft(payload, patch=patch)
@@ -221,17 +221,17 @@ class Sessions:
             return False
         return True
 
-    async def _read(self, stream: str) -> Login | None:
+    async def _read(self, stream: str) -> LoginSession | None:
         head = await self._journal.head(stream)
         if head is None:
             return None
         events = [event for event in await self._journal.read(stream) if event.seq <= head.seq]
         self._journal.prove(head, events)
-        login: Login | None = None
+        login: LoginSession | None = None
         for event in events:
             match decode(event.kind, event.data):
                 case LoginBegun() as begun:
-                    login = Login(head, begun, begun.groups, begun.sealed, event.at, 0, ended=False)
+                    login = LoginSession(head, begun, begun.groups, begun.sealed, event.at, 0, ended=False)
                 case LoginRenewal() if login is not None:
                     login = login._replace(claimed_at=event.at)
                 case LoginRefreshed(groups=groups, sealed=sealed) if login is not None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from remit.app import Remit
     from remit.http.guard import Guard
     from remit.http.people import People
-    from remit.http.router import Mount
+    from remit.http.router import PartMount
     from remit.service.parts import Parts
     from remit.settings import Settings
 
@@ -35,13 +35,13 @@ def open_people(parts: Parts) -> People | None:
         return None
     grants = checked_grants(parts.settings, own)
     try:
-        from remit.parts.login.provider import Provider  # noqa: PLC0415 - needs an extra
-        from remit.parts.login.sessions import Sessions  # noqa: PLC0415 - needs an extra
+        from remit.parts.login.provider import LoginProvider  # noqa: PLC0415 - needs an extra
+        from remit.parts.login.sessions import LoginSessions  # noqa: PLC0415 - needs an extra
     except ModuleNotFoundError as error:
         reason = f"[login] needs {error.name}, which is not installed"
         raise SettingsError(reason, remedy="Install it: pip install 'remit[jwt]'") from error
     secret = expand(own.client_secret, os.environ, "[login] client_secret")
-    return Sessions(parts.journal, Provider(own, secret, parts.journal.clock), grants)
+    return LoginSessions(parts.journal, LoginProvider(own, secret, parts.journal.clock), grants)
 
 
 def checked_grants(settings: Settings, own: LoginSettings) -> tuple[LoginGrant, ...]:
@@ -84,21 +84,21 @@ def _check_rivals(settings: Settings, own: LoginSettings) -> None:
         )
 
 
-def open_mounts(remit: Remit, guard: Guard) -> list[Mount]:
+def open_mounts(remit: Remit, guard: Guard) -> list[PartMount]:
     """Return what answers on the way to the provider and back; nothing where no one logs in."""
     if guard.people is None:
         return []
-    from remit.http.router import Mount  # noqa: PLC0415 - only a server needs it
+    from remit.http.router import PartMount  # noqa: PLC0415 - only a server needs it
     from remit.pages.entry import NOBODY  # noqa: PLC0415 - only a server needs it
     from remit.pages.login import PROVIDER  # noqa: PLC0415 - only a server needs it
     from remit.parts.login.part import LoginPart  # noqa: PLC0415 - only a server needs it
-    from remit.parts.login.sessions import Sessions  # noqa: PLC0415 - needs an extra
+    from remit.parts.login.sessions import LoginSessions  # noqa: PLC0415 - needs an extra
 
     async def stranger(_headers: Mapping[str, str]) -> Access:
         return NOBODY
 
-    if not isinstance(guard.people, Sessions):
+    if not isinstance(guard.people, LoginSessions):
         return []
     serve = remit.settings.serve
     part = LoginPart(guard.people, serve.public_url, remit.clock, "https" if serve.tls_cert else "http")
-    return [Mount(PROVIDER, part, None, stranger)]
+    return [PartMount(PROVIDER, part, None, stranger)]

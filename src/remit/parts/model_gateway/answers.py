@@ -16,7 +16,7 @@ from remit.errors import NotFoundError
 from remit.jobs.state import stream_of
 from remit.journal.blobs import BlobRef
 from remit.journal.kinds import JobCreated, decode
-from remit.parts.model_gateway.canonical import Difference, Identity, first_difference, identity
+from remit.parts.model_gateway.canonical import Identity, RequestDifference, first_difference, identity
 from remit.parts.model_gateway.kinds import ModelGatewayAnswered, ModelGatewayAsked
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class Recording(NamedTuple):
     """The arguments of its call: the command, the folder."""
 
 
-class Finding(msgspec.Struct, frozen=True, kw_only=True):
+class ReplayFinding(msgspec.Struct, frozen=True, kw_only=True):
     """A place where a replay and its record differ."""
 
     number: int
@@ -107,9 +107,9 @@ class Answers:
         self.matched = 0
         self.live = False
         """Whether the fork has come: what is asked now goes to models."""
-        self.drifts: list[Finding] = []
+        self.drifts: list[ReplayFinding] = []
         """Results of tools that differ; the recorded answers were given all the same."""
-        self.first: Finding | None = None
+        self.first: ReplayFinding | None = None
         """The first question that is not recorded."""
         self.rules: set[str] = set()
         self._fork_at = fork_at
@@ -150,19 +150,19 @@ class Answers:
         if difference is not None:
             self.drifts.append(_finding(number, call.asked.step, difference))
 
-    def _unmatched(self, request: Request, number: int, *, main: bool) -> Finding:
+    def _unmatched(self, request: Request, number: int, *, main: bool) -> ReplayFinding:
         """Compare a question with the recorded one that it most likely is: the first of its kind that is left."""
         left = [call for call in self.left() if call.asked.main == main and call.asked.route == request.route.path]
         now = self._identity(request, self._results)
         if not left:
-            return Finding(
+            return ReplayFinding(
                 number=number, step="", path="$", recorded="nothing", now=f"a question to {request.route.path}"
             )
         call = min(left, key=self.recording.calls.index)
         difference = first_difference(self._recorded(call, self._results).value, now.value)
-        return _finding(number, call.asked.step, difference or Difference("$", "its bytes", "other bytes"))
+        return _finding(number, call.asked.step, difference or RequestDifference("$", "its bytes", "other bytes"))
 
-    def _worse(self, one: Finding | None, other: Finding) -> Finding:
+    def _worse(self, one: ReplayFinding | None, other: ReplayFinding) -> ReplayFinding:
         """Of two findings the first, unless it is of a side call."""
         return other if one is None or (not one.number and other.number) else one
 
@@ -187,5 +187,5 @@ def _model(body: bytes) -> str:
         return ""
 
 
-def _finding(number: int, step: str, found: Difference) -> Finding:
-    return Finding(number=number, step=step, path=found.path, recorded=found.recorded, now=found.now)
+def _finding(number: int, step: str, found: RequestDifference) -> ReplayFinding:
+    return ReplayFinding(number=number, step=step, path=found.path, recorded=found.recorded, now=found.now)

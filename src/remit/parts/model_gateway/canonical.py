@@ -63,7 +63,7 @@ _SHOWN: Final = 80
 
 
 class Identity(NamedTuple):
-    """What a request is, once the rules took away what does not count."""
+    """The request, once the rules took away what does not count."""
 
     digest: str
     value: Any
@@ -72,7 +72,7 @@ class Identity(NamedTuple):
     """The rules that took something away, or changed it."""
 
 
-class Difference(NamedTuple):
+class RequestDifference(NamedTuple):
     """The first place where two requests differ."""
 
     path: str
@@ -199,7 +199,7 @@ def identity(
         return Identity(sha256(f"{method}\0{route}\0".encode() + body), None, frozenset())
 
 
-def first_difference(recorded: Any, now: Any, path: str = "$") -> Difference | None:
+def first_difference(recorded: Any, now: Any, path: str = "$") -> RequestDifference | None:
     """Return the first place where two canonical values differ; None if they do not."""
     if isinstance(recorded, dict) and isinstance(now, dict):
         for name in sorted({*recorded, *now}):
@@ -212,7 +212,7 @@ def first_difference(recorded: Any, now: Any, path: str = "$") -> Difference | N
             if (difference := first_difference(one, other, f"{path}[{index}]")) is not None:
                 return difference
         return None
-    return None if recorded == now else Difference(path, *_around(_shown(recorded), _shown(now)))
+    return None if recorded == now else RequestDifference(path, *_around(_shown(recorded), _shown(now)))
 
 
 def _shown(value: Any) -> str:

@@ -13,15 +13,15 @@ import click
 import msgspec
 
 from remit.cli import exit_codes
-from remit.cli.context import State
-from remit.cli.listen_options import Listening, listening_options
+from remit.cli.context import CommandState
+from remit.cli.listen_options import ListenOptions, listening_options
 from remit.cli.options import json_option, pass_state
 from remit.codes import Code
 from remit.errors import StateError, UsageError
 from remit.http.guard import token_of
 from remit.ids import new_id
 from remit.jobs.state import stream_of
-from remit.parts.model_gateway.answers import Answers, Finding, recording_of
+from remit.parts.model_gateway.answers import Answers, ReplayFinding, recording_of
 from remit.parts.model_gateway.canonical import RULES_VERSION
 from remit.parts.model_gateway.clis import Place
 from remit.parts.model_gateway.programs import (
@@ -33,7 +33,7 @@ from remit.parts.model_gateway.programs import (
     recorded_program,
     tools_of,
 )
-from remit.parts.model_gateway.runs import Run
+from remit.parts.model_gateway.runs import TokenRun
 from remit.parts.model_gateway.settings import NAME, ModelGatewaySettings
 from remit.randomness import salt
 from remit.service.handle import ended
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
     from remit.app import Remit
     from remit.capability import ReplayTerms
-    from remit.cli.runner import Stop
+    from remit.cli.runner import SignalStop
     from remit.journal.event import Blob
     from remit.journal.kinds import Payload
 
@@ -64,8 +64,8 @@ class ReplayedProgram(msgspec.Struct, frozen=True, kw_only=True):
     recorded_exit_code: int | None
     matched: int
     recorded: int
-    first_difference: Finding | None
-    drifts: tuple[Finding, ...]
+    first_difference: ReplayFinding | None
+    drifts: tuple[ReplayFinding, ...]
     """Results of tools that differ from the recorded ones."""
     left: tuple[str, ...]
     """Recorded questions that were not asked."""
@@ -93,7 +93,7 @@ class ReplayedProgram(msgspec.Struct, frozen=True, kw_only=True):
 @json_option("the job and the end of the program")
 @pass_state
 def command(
-    state: State,
+    state: CommandState,
     program: tuple[str, ...],
     title: str,
     tokens: int | None,
@@ -117,7 +117,9 @@ def command(
     return run_async(lambda stop: _record(state, program, options, title, stop), gentle=True)
 
 
-async def _record(state: State, program: Sequence[str], given: dict[str, Any], title: str, stop: Stop) -> int:
+async def _record(
+    state: CommandState, program: Sequence[str], given: dict[str, Any], title: str, stop: SignalStop
+) -> int:
     flags = {"policy.rules": [*state.settings().policy.rules, _RULE], "model_gateway.programs": True}
     async with state.remit(creates=True, flags=flags) as remit, remit.sending():
         place = {"folder": str(Path.cwd()), "home": os.environ.get("HOME", "")}
@@ -140,7 +142,7 @@ async def _record(state: State, program: Sequence[str], given: dict[str, Any], t
     return result.exit_code
 
 
-async def _see_through(remit: Remit, job: str, stop: Stop) -> None:
+async def _see_through(remit: Remit, job: str, stop: SignalStop) -> None:
     """Work on the job until it has ended; a signal ends its program first."""
     engine = remit.engine
     remit.awaited.add(stream_of(job))
@@ -156,7 +158,7 @@ async def _see_through(remit: Remit, job: str, stop: Stop) -> None:
     await waiting
 
 
-def _tell(state: State, job: str, program: str, result: RunResult) -> None:
+def _tell(state: CommandState, job: str, program: str, result: RunResult) -> None:
     if result.seen:
         cost = f", ${result.cost:.4f}" if result.cost else ""
         refused = f", {result.refused} refused" if result.refused else ""
@@ -182,7 +184,7 @@ def _tell(state: State, job: str, program: str, result: RunResult) -> None:
 @click.command("model-gateway")
 @listening_options(8_322)
 @pass_state
-def serve_command(state: State, listening: Listening) -> int:
+def serve_command(state: CommandState, listening: ListenOptions) -> int:
     """Serve the wires of models' providers alone: /openai, /anthropic and /gemini.
 
     As `remit serve` does: to the clients of [[clients]], or to this machine alone. Each call is judged and recorded.
@@ -192,15 +194,15 @@ def serve_command(state: State, listening: Listening) -> int:
     return run_async(lambda stop: _serve(state, listening, stop), gentle=True)
 
 
-async def _serve(state: State, listening: Listening, stop: Stop) -> int:
-    from remit.cli.door import Door
+async def _serve(state: CommandState, listening: ListenOptions, stop: SignalStop) -> int:
+    from remit.cli.door import ServerDoor
     from remit.parts.model_gateway.wiring import open_mounts
 
     flags = {**listening.flags, "model_gateway.serve": True}
     async with AsyncExitStack() as stack:
         remit = await stop.unless(stack.enter_async_context(state.remit(creates=True, flags=flags)))
         if remit is not None:
-            door = Door(state, listening, remit.settings, remit.clock)
+            door = ServerDoor(state, listening, remit.settings, remit.clock)
             await door.serve(open_mounts(remit, door.guard), "", stop.requested)
     return exit_codes.OK
 
@@ -208,14 +210,14 @@ async def _serve(state: State, listening: Listening, stop: Stop) -> int:
 # --- replay
 
 
-def replay_program(state: State, job: str, program: tuple[str, ...], terms: ReplayTerms) -> int:
+def replay_program(state: CommandState, job: str, program: tuple[str, ...], terms: ReplayTerms) -> int:
     """Run a program on the recorded answers of a job; the exit status (remit.capability.Capability.replays)."""
     from remit.cli.runner import run_async
 
     return run_async(lambda stop: _replay(state, job, program, terms, stop), gentle=True)
 
 
-async def _replay(state: State, job: str, program: tuple[str, ...], terms: ReplayTerms, stop: Stop) -> int:
+async def _replay(state: CommandState, job: str, program: tuple[str, ...], terms: ReplayTerms, stop: SignalStop) -> int:
     if terms.fork_at:
         return await _fork(state, job, program, terms.fork_at, stop)
     async with state.remit(code="unused") as remit:
@@ -240,7 +242,7 @@ async def _replay(state: State, job: str, program: tuple[str, ...], terms: Repla
     return exit_codes.OK if report.same else exit_codes.DIVERGED
 
 
-async def _fork(state: State, job: str, program: tuple[str, ...], at: int, stop: Stop) -> int:
+async def _fork(state: CommandState, job: str, program: tuple[str, ...], at: int, stop: SignalStop) -> int:
     """Record a program again that is given the recorded answers up to a question, and asks models from there on."""
     async with state.remit(code="unused") as remit:
         job = await remit.service.jobs.find(job)
@@ -260,7 +262,7 @@ def require_place(recorded: str, here: Path) -> None:
         raise UsageError(reason, remedy=remedy)
 
 
-async def _run_on(remit: Remit, answers: Answers, program: tuple[str, ...], stop: Stop) -> int:
+async def _run_on(remit: Remit, answers: Answers, program: tuple[str, ...], stop: SignalStop) -> int:
     """Run a program that is given recorded answers alone; the exit status. Nothing is recorded."""
     from remit.parts.model_gateway.wiring import Listener
 
@@ -268,7 +270,7 @@ async def _run_on(remit: Remit, answers: Answers, program: tuple[str, ...], stop
     require_place(folder, Path.cwd())
     own = settings_of(remit.settings, NAME, ModelGatewaySettings)
     listener, terminal = Listener(remit.settings, own, remit.clock), Terminal()
-    run, token = Run(_NoLedger(), principal=principal(remit.settings)), token_of(salt(32))
+    run, token = TokenRun(_NoLedger(), principal=principal(remit.settings)), token_of(salt(32))
     run.answers = answers
     listener.runs.open(token, run)
     async with AsyncExitStack() as stack:
@@ -299,7 +301,7 @@ class _NoLedger:
         return False
 
 
-def _print(state: State, report: ReplayedProgram) -> None:
+def _print(state: CommandState, report: ReplayedProgram) -> None:
     out = state.output.out
     verdict = "same" if report.same else "differs"
     line = f"{report.matched} of {report.recorded} recorded questions were asked and answered"

@@ -20,9 +20,9 @@ from yarl import URL
 from remit.canonical import sha256
 from remit.journal.blobs import BlobRef
 from remit.journal.event import Blob
-from remit.jsonrpc.events import Events
+from remit.jsonrpc.events import EventReader
 from remit.jsonrpc.lines import LineTooLongError
-from remit.models.faults import Cut, ModelFault, Rejected, Server, Timeout
+from remit.models.faults import CutAnswer, ModelFault, Rejected, ServerFault, Timeout
 from remit.models.message import Message
 from remit.models.port import Sending
 from remit.models.remote import (
@@ -33,16 +33,16 @@ from remit.models.remote import (
     fault_of,
     redirected,
 )
-from remit.models.reply import Delta, Reply, Usage, Watch
-from remit.models.wires.wire import Failure
+from remit.models.reply import Delta, ModelReply, TokenUsage, Watch
+from remit.models.wires.wire import WireFailure
 from remit.parts.model_gateway.kinds import End, ModelGatewayAnswered
 from remit.parts.model_gateway.wires import RESPONSES, closed_calls, spaces_of, whole_events
 
 if TYPE_CHECKING:
     from remit.clock import Clock
     from remit.models.names import ModelName
-    from remit.models.prompt import Ask, Toolset
-    from remit.parts.model_gateway.wires import Request, Route
+    from remit.models.prompt import Ask, OfferedTools
+    from remit.parts.model_gateway.wires import Request, WireRoute
 
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 Receive = Callable[[], Awaitable[Any]]
@@ -165,18 +165,18 @@ class Client:
             self.gone.set()
 
 
-class Answer:
-    """What comes back, read beside being passed on."""
+class ExchangeAnswer:
+    """The answer of a provider, read beside being passed on."""
 
-    def __init__(self, route: Route, ask_id: str, producer: str, keep: int, watch: Watch) -> None:
+    def __init__(self, route: WireRoute, ask_id: str, producer: str, keep: int, watch: Watch) -> None:
         row = self._row = route.row
-        self._usage = Usage() if route.kind == "count" else None
+        self._usage = TokenUsage() if route.kind == "count" else None
         self._reducer = row.reducer(ask_id, producer) if row is not None else None
         self._watch = watch
         self._keep = keep
         self._kept = bytearray()
         self._rest = b""
-        self._events: Events | None = None
+        self._events: EventReader | None = None
         self._inflate: Any = None
         self._plain = 0
         self.streams = False
@@ -213,10 +213,10 @@ class Answer:
         """Return the bytes, if all of them are kept."""
         return bytes(self._kept) if self.size <= self._keep else b""
 
-    def reply(self) -> Reply:
+    def reply(self) -> ModelReply:
         """Return what the whole answer is. Raise ModelFault if it is none, or not whole."""
         if self._reducer is None or self._row is None:
-            return Reply(message=Message("assistant", ()), stop="answer", usage=self._usage)
+            return ModelReply(message=Message("assistant", ()), stop="answer", usage=self._usage)
         if self.fault is None and not self.streams:
             self._take(self._whole())
         if self.fault is not None:
@@ -238,7 +238,7 @@ class Answer:
                 self._take(_DATA.findall(data))
                 return
         if self._events is None:
-            self._events = Events(MAX_EVENT_BYTES)
+            self._events = EventReader(MAX_EVENT_BYTES)
         try:
             self._take([event.data for event in self._events.feed(data) if event.data])
         except LineTooLongError as error:
@@ -267,7 +267,7 @@ class Answer:
 
     def _lost(self, why: str) -> None:
         """Read no further; what comes is passed on all the same."""
-        self.fault = self.fault or Server(why)
+        self.fault = self.fault or ServerFault(why)
 
 
 class PassedModel:
@@ -280,7 +280,7 @@ class PassedModel:
         upstream: Upstream,
         client: Client,
         *,
-        tools: Toolset,
+        tools: OfferedTools,
         keeping: Keeping,
         clock: Clock,
     ) -> None:
@@ -293,7 +293,7 @@ class PassedModel:
         self._tools = tools
         self._keeping = keeping
         self._clock = clock
-        self._answer: Answer | None = None
+        self._answer: ExchangeAnswer | None = None
         self._headers: dict[str, str] = {}
         self._end: End = "refused"
         self._wanted: dict[str, str] = {}
@@ -304,7 +304,7 @@ class PassedModel:
         tools = msgspec.structs.replace(ask, tools=self._tools)
         return Sending(ask=tools, api=api, path=route.path, body=self._request.body)
 
-    async def send(self, sending: Sending, watch: Watch) -> Reply:
+    async def send(self, sending: Sending, watch: Watch) -> ModelReply:
         began = self._clock.monotonic()
         first: list[float] = []
 
@@ -314,12 +314,12 @@ class PassedModel:
             watch(delta)
 
         self._end = "failed"
-        answer = self._answer = Answer(
+        answer = self._answer = ExchangeAnswer(
             self._request.route, sending.ask.id, self.name.producer, self._keeping.bytes, heard
         )
         try:
             reply = await self._reply(answer)
-        except Cut:
+        except CutAnswer:
             self._end = "cut"
             raise
         self._end = "complete"
@@ -356,14 +356,14 @@ class PassedModel:
         )
         return event, (blob,) if blob is not None else ()
 
-    async def _reply(self, answer: Answer) -> Reply:
+    async def _reply(self, answer: ExchangeAnswer) -> ModelReply:
         """Pass the answer on, and return what it is: with its terminal event it is whole, however its connection ends.
 
         Raise ModelFault.
         """
         try:
             await self._exchange(answer)
-        except (Cut, Timeout):
+        except (CutAnswer, Timeout):
             if not answer.streams:
                 raise
             try:
@@ -376,7 +376,7 @@ class PassedModel:
             return reply
         return answer.reply()
 
-    async def _exchange(self, answer: Answer) -> None:
+    async def _exchange(self, answer: ExchangeAnswer) -> None:
         """Send the request, and pass the answer on as it comes. Raise ModelFault."""
         request, upstream = self._request, self._upstream
         url = f"{upstream.url}{request.route.path.removeprefix(request.route.family.based)}"
@@ -393,7 +393,7 @@ class PassedModel:
             ) as response:
                 await self._pass(response, answer)
 
-    async def _pass(self, response: aiohttp.ClientResponse, answer: Answer) -> None:
+    async def _pass(self, response: aiohttp.ClientResponse, answer: ExchangeAnswer) -> None:
         self.answered = True
         names = {name.lower(): value for name, value in response.headers.items()}
         self._headers = {name: names[name] for name in _KEPT_HEADERS if name in names}
@@ -417,16 +417,16 @@ class PassedModel:
         async for piece in response.content.iter_any():
             yield piece
             if self._keeping.stop and self._client.gone.is_set():
-                raise Cut("the program that asked left, and the answer was stopped")
+                raise CutAnswer("the program that asked left, and the answer was stopped")
 
     def _fault(self, status: int, headers: Mapping[str, str], body: bytes) -> ModelFault:
         row = self._request.route.row
         if row is None:
             return Rejected(f"HTTP {status}", status=status)
-        return fault_of(row.wire, Failure(status, headers, body, self._clock.now()))
+        return fault_of(row.wire, WireFailure(status, headers, body, self._clock.now()))
 
 
-def wanted_of(reply: Reply, route: Route, answer: bytes) -> dict[str, str]:
+def wanted_of(reply: ModelReply, route: WireRoute, answer: bytes) -> dict[str, str]:
     """Return the calls that a model wants: their tools, by the provider's identifiers."""
     calls = reply.message.calls
     spaces = spaces_of(answer) if calls and route.row is RESPONSES else {}

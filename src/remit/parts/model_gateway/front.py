@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from remit.errors import ProviderError
 from remit.gateway.budget import Budget
 from remit.http.guard import token_of
-from remit.parts.model_gateway.runs import InnerLedger, Run
+from remit.parts.model_gateway.runs import InnerLedger, TokenRun
 from remit.parts.model_gateway.settings import ModelGatewaySettings
 from remit.randomness import salt
 from remit.record.client_calls import ClientCalls
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 class FrontRun(NamedTuple):
     """A run, and what its program is told."""
 
-    run: Run
+    run: TokenRun
     url: str
     """The address, without a path."""
     token: str
@@ -42,11 +42,11 @@ class ProgramFront:
         self._journal = opening.journal
         self._decided = opening.door.decided
 
-    def run(self, ctx: CallContext, budget: Mapping[str, float], *, gated: bool = True) -> Run:
+    def run(self, ctx: CallContext, budget: Mapping[str, float], *, gated: bool = True) -> TokenRun:
         """Return a run whose calls stand below a call. Raise ProviderError."""
         if ctx.inside is None:
             raise ProviderError("nothing can be recorded here", cause=None)
-        return Run(
+        return TokenRun(
             InnerLedger(ctx.inside, self._decided),
             principal=ctx.principal,
             kind="job" if ctx.job is not None else "session",
@@ -56,7 +56,7 @@ class ProgramFront:
         )
 
     @asynccontextmanager
-    async def before(self, run: Run) -> AsyncIterator[FrontRun]:
+    async def before(self, run: TokenRun) -> AsyncIterator[FrontRun]:
         """Answer a run within the block, and until its last request has ended."""
         from remit.parts.model_gateway.wiring import Listener  # noqa: PLC0415 - the extras "models" and "serve"
 

@@ -13,7 +13,7 @@ End = Literal["complete", "cut", "failed", "refused"]
 """The end of an answer: its terminal event came; it broke off; the provider refused or failed; the gate refused."""
 
 
-class Segment(msgspec.Struct, frozen=True, kw_only=True):
+class BodySegment(msgspec.Struct, frozen=True, kw_only=True):
     """A part of a request's body: a message, or what stands between messages."""
 
     body_blob: BlobRef
@@ -40,7 +40,7 @@ class ModelGatewayAsked(Payload, frozen=True, kw_only=True):
     """The number of segments that are those with which the body of `base` begins."""
     last: int = 0
     """The number of segments that are those with which it ends."""
-    segments: tuple[Segment, ...] = ()
+    segments: tuple[BodySegment, ...] = ()
     """The segments between them."""
     client: str = ""
     """The product that the program says it is."""

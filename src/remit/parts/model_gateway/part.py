@@ -22,7 +22,7 @@ from remit.codes import Code
 from remit.errors import JournalError
 from remit.gateway.model_request import ModelRequest
 from remit.gateway.outcome import LIMITED, Outcome
-from remit.http.problem import Problem
+from remit.http.problem import HttpProblem
 from remit.http.router import ABORT, REQUEST
 from remit.journal.blobs import BlobRef
 from remit.journal.event import Blob
@@ -34,8 +34,8 @@ from remit.models.prompt import NO_TOOLS, Ask, Sampling
 from remit.models.reply import unwatched
 from remit.models.thread import EMPTY
 from remit.parts.model_gateway.exchange import Client, Keeping, PassedModel, Upstream, http_client
-from remit.parts.model_gateway.request_reader import Reading, UnreadableError
-from remit.parts.model_gateway.runs import Run
+from remit.parts.model_gateway.request_reader import RequestReading, UnreadableError
+from remit.parts.model_gateway.runs import TokenRun
 from remit.parts.model_gateway.wires import FAMILIES, Family, Provider, Request, refusal_of, route_of
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from remit.parts.model_gateway.kinds import ModelGatewayAnswered
     from remit.parts.model_gateway.settings import ModelGatewaySettings
 
-Admit = Callable[[str, Mapping[str, str]], Awaitable[Run]]
+Admit = Callable[[str, Mapping[str, str]], Awaitable[TokenRun]]
 """Returns the run of a token, by it and the headers of its request. Raises Refusal."""
 _UNAVAILABLE: Final = HTTPStatus.SERVICE_UNAVAILABLE
 _FAULTS: Final = {Code.MODEL_TIMEOUT: HTTPStatus.GATEWAY_TIMEOUT, Code.MODEL_REJECTED: HTTPStatus.BAD_REQUEST}
@@ -56,7 +56,7 @@ _OWN: Final = "rmt_"
 
 
 class ModelGateway:
-    """The wires, as a part of a server (`remit.http.router.Part`)."""
+    """The wires, as a part of a server (`remit.http.router.ServerPart`)."""
 
     def __init__(
         self,
@@ -86,7 +86,7 @@ class ModelGateway:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         route = route_of(scope["method"], scope["path"])
         if route is None:
-            raise Problem(Code.PATH_UNKNOWN)
+            raise HttpProblem(Code.PATH_UNKNOWN)
         headers: dict[str, str] = scope[REQUEST].headers
         try:
             if "upgrade" in headers:
@@ -108,15 +108,15 @@ class ModelGateway:
         if not whole:
             await _abort(scope, client)
 
-    async def _admitted(self, token: str, headers: Mapping[str, str]) -> Run:
+    async def _admitted(self, token: str, headers: Mapping[str, str]) -> TokenRun:
         try:
             return await self._admit(token, headers)
-        except Problem as problem:
+        except HttpProblem as problem:
             if problem.status not in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
                 raise
             raise _Refused(HTTPStatus.UNAUTHORIZED, f"{problem.detail} {problem.remedy}", problem.name) from problem
 
-    async def _pass(self, request: Request, run: Run, client: Client, brought: str) -> bool:
+    async def _pass(self, request: Request, run: TokenRun, client: Client, brought: str) -> bool:
         """Pass a request on; return whether its answer ended well. Raise _Refused if none began."""
         route, reading = request.route, self._read(request, run)
         step = run.ledger.place()
@@ -153,7 +153,13 @@ class ModelGateway:
         return client.ended
 
     async def _given(
-        self, run: Run, answers: Answers, request: Request, client: Client, step: str, reading: Reading | None
+        self,
+        run: TokenRun,
+        answers: Answers,
+        request: Request,
+        client: Client,
+        step: str,
+        reading: RequestReading | None,
     ) -> Literal["", "whole", "cut"]:
         """Give the recorded answer; empty: a model is to be asked. Raise _Refused if none is recorded."""
         main = reading is not None and bool(reading.tools.specs)
@@ -178,7 +184,7 @@ class ModelGateway:
         await run.ledger.record(again, [Blob(sha256(call.answer), call.answer)] if call.answer else [])
         return "whole" if whole else "cut"
 
-    def _read(self, request: Request, run: Run) -> Reading | None:
+    def _read(self, request: Request, run: TokenRun) -> RequestReading | None:
         """Read a question; None: it cannot be read, and passes as bytes."""
         if request.route.kind != "model":
             return None
@@ -190,7 +196,7 @@ class ModelGateway:
                 raise _Refused(HTTPStatus.BAD_REQUEST, words, Code.INVALID_INPUT.name) from error
             return None
 
-    def _upstream(self, family: Family, run: Run, brought: str) -> Upstream:
+    def _upstream(self, family: Family, run: TokenRun, brought: str) -> Upstream:
         """Return where a request goes. Raise _Refused for a family that its run may not ask."""
         provider = (self._providers if run.providers is None else run.providers).get(family.prefix)
         if provider is None:
@@ -243,7 +249,7 @@ def _refusal(outcome: Outcome) -> _Refused:
 
 
 def _request(
-    name: ModelName, request: Request, run: Run, step: str, reading: Reading | None, model: PassedModel
+    name: ModelName, request: Request, run: TokenRun, step: str, reading: RequestReading | None, model: PassedModel
 ) -> ModelRequest:
     """Return a request as the gate judges it; of one that was not read, that there are bytes."""
     if reading is None:
@@ -267,7 +273,7 @@ def _request(
     )
 
 
-async def _ask(run: Run, request: ModelRequest, client: Client) -> Outcome:
+async def _ask(run: TokenRun, request: ModelRequest, client: Client) -> Outcome:
     """Ask through the gate, and wait for a person where a rule asks one."""
     while True:
         outcome = await run.ledger.ask(request, unwatched)

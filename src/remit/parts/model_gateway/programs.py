@@ -32,14 +32,14 @@ from remit.parts.model_gateway.front import ProgramFront
 from remit.parts.model_gateway.kinds import ModelGatewayAsked, ModelGatewayTried
 from remit.parts.model_gateway.settings import ModelGatewaySettings
 from remit.process.child import bound
-from remit.process.family import Family
+from remit.process.family import ProcessFamily
 from remit.settings.places import data_folder
 from remit.tools.meta import Level
 from remit.tools.provider import CallContext, Preview, ToolResult, Toolset, arguments, declare
 
 if TYPE_CHECKING:
     from remit.capability import Opening
-    from remit.parts.model_gateway.runs import Run
+    from remit.parts.model_gateway.runs import TokenRun
     from remit.settings import Settings
 
 PROVIDER: Final = "program"
@@ -199,7 +199,7 @@ class Terminal:
 
         The folder is mounted `at` another path for it, if one is given. Raise ProviderError if it cannot be started.
         """
-        family = Family()
+        family = ProcessFamily()
         start = start_of(command, {**os.environ, **(STEADY if steady else {})}, place)
         env = {**start.env, **family.env}
         words = start.command
@@ -303,7 +303,7 @@ def _digest(path: Path) -> str:
 
 
 @asynccontextmanager
-async def _refusing(run: Run, step: str, tried: dict[str, None]) -> AsyncIterator[str]:
+async def _refusing(run: TokenRun, step: str, tried: dict[str, None]) -> AsyncIterator[str]:
     """Listen as a proxy that refuses every host, and records each; its URL."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

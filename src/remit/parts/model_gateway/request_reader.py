@@ -14,11 +14,11 @@ import msgspec
 
 from remit.canonical import sha256
 from remit.errors import NotCanonicalError
-from remit.models.message import Block, Message, Opaque, Role, Text, ToolCall, ToolResult
-from remit.models.prompt import NO_TOOLS, Sampling, Toolset, ToolSpec, toolset_of
+from remit.models.message import Block, Message, Opaque, Role, Text, ToolCall, ToolMessage
+from remit.models.prompt import NO_TOOLS, OfferedTools, Sampling, ToolSpec, toolset_of
 from remit.models.thread import EMPTY, Thread
 from remit.models.wires.wire import json_text, obj, objs, text, written
-from remit.parts.model_gateway.wires import CONTENT, MESSAGES, RESPONSES, Route, Row
+from remit.parts.model_gateway.wires import CONTENT, MESSAGES, RESPONSES, WireRoute, WireRow
 
 _MOST: Final = 20_000
 """Messages and lists of tools that are remembered of a run."""
@@ -63,13 +63,13 @@ class _Body(msgspec.Struct):
         return max(0, *wanted) if wanted else None
 
 
-class Reading(NamedTuple):
+class RequestReading(NamedTuple):
     """A request that was read."""
 
     model: str
     streams: bool
     thread: Thread
-    tools: Toolset
+    tools: OfferedTools
     sampling: Sampling
     results: tuple[str, ...]
     """Calls whose results are new, by the provider's identifiers."""
@@ -87,9 +87,9 @@ class Reader:
 
     def __init__(self) -> None:
         self._threads: dict[tuple[str, str], Thread] = {}
-        self._tools: dict[str, Toolset] = {}
+        self._tools: dict[str, OfferedTools] = {}
 
-    def read(self, route: Route, body: bytes) -> Reading:
+    def read(self, route: WireRoute, body: bytes) -> RequestReading:
         """Read a request. Raise UnreadableError."""
         if route.row is None:
             raise UnreadableError("it is no question that is known")
@@ -102,7 +102,7 @@ class Reader:
             raise UnreadableError(str(error)) from error
         config = parsed.generationConfig
         temperature = parsed.temperature if config is None else config.temperature
-        return Reading(
+        return RequestReading(
             model=route.model or parsed.model,
             streams=bool(parsed.stream) if route.streams is None else route.streams,
             thread=thread,
@@ -112,7 +112,7 @@ class Reader:
             segments=segments_of(body, messages),
         )
 
-    def _thread(self, row: Row, body: _Body, messages: tuple[msgspec.Raw, ...]) -> tuple[Thread, tuple[str, ...]]:
+    def _thread(self, row: WireRow, body: _Body, messages: tuple[msgspec.Raw, ...]) -> tuple[Thread, tuple[str, ...]]:
         """Return the conversation, and the calls whose results were not read before."""
         thread, results = EMPTY, list[str]()
         instructions = next(
@@ -130,12 +130,12 @@ class Reader:
         if known is None:
             messages = convert(_plain(raw))
             known = self._threads[key] = thread.add(*messages)
-            results += [block.id for message in messages for block in message.blocks if isinstance(block, ToolResult)]
+            results += [block.id for message in messages for block in message.blocks if isinstance(block, ToolMessage)]
             if len(self._threads) > _MOST:
                 self._threads.clear()
         return known
 
-    def _toolset(self, lists: tuple[bytes, ...]) -> Toolset:
+    def _toolset(self, lists: tuple[bytes, ...]) -> OfferedTools:
         if lists == (b"null",):
             return NO_TOOLS
         key = sha256(b"".join(lists))
@@ -150,7 +150,7 @@ class Reader:
 _NULL: Final = msgspec.Raw(b"null")
 
 
-def _messages(row: Row, body: _Body) -> tuple[msgspec.Raw, ...]:
+def _messages(row: WireRow, body: _Body) -> tuple[msgspec.Raw, ...]:
     if row is CONTENT:
         return body.contents
     if row is not RESPONSES:
@@ -159,7 +159,7 @@ def _messages(row: Row, body: _Body) -> tuple[msgspec.Raw, ...]:
     return _list(raw) if raw.lstrip()[:1] == b"[" else (body.input,) if raw != b"null" else ()
 
 
-def _added_tools(row: Row, messages: tuple[msgspec.Raw, ...]) -> list[bytes]:
+def _added_tools(row: WireRow, messages: tuple[msgspec.Raw, ...]) -> list[bytes]:
     """Tools that stand among the items of the Responses wire, and not beside them."""
     if row is not RESPONSES:
         return []
@@ -226,7 +226,7 @@ def _chat(item: Any) -> list[Message]:
     role = _role(text(item.get("role")))
     if role == "tool":
         called = text(item.get("tool_call_id"))
-        return [Message("tool", (ToolResult(called, text(item.get("name")), _text_of(item.get("content"))),))]
+        return [Message("tool", (ToolMessage(called, text(item.get("name")), _text_of(item.get("content"))),))]
     blocks = _parts(item.get("content"))
     for call in objs(item.get("tool_calls")):
         function = obj(call.get("function"))
@@ -246,7 +246,7 @@ def _responses(item: Any) -> list[Message]:
             arguments = written(item.get("arguments") or item.get("input"))
             return [Message("assistant", (ToolCall(called, name, arguments),))]
         case "function_call_output" | "custom_tool_call_output":
-            return [Message("tool", (ToolResult(called, "", _text_of(item.get("output"))),))]
+            return [Message("tool", (ToolMessage(called, "", _text_of(item.get("output"))),))]
         case "message" | "":
             return [Message(_role(text(item.get("role"))), tuple(_parts(item.get("content"))))]
         case _:
@@ -267,7 +267,7 @@ def _anthropic(item: Any) -> list[Message]:
                 blocks.append(call)
             case "tool_result":
                 failed = part.get("is_error") is True
-                results.append(ToolResult(text(part.get("tool_use_id")), "", _text_of(part.get("content")), failed))
+                results.append(ToolMessage(text(part.get("tool_use_id")), "", _text_of(part.get("content")), failed))
             case _:
                 fields = {name: value for name, value in part.items() if name != "cache_control"}
                 blocks.append(Opaque(json_text(fields)))
@@ -285,7 +285,7 @@ def _gemini(item: Any) -> list[Message]:
         if isinstance(response := part.get("functionResponse"), dict):
             name = text(response.get("name"))
             told = json_text(response.get("response"))
-            results.append(ToolResult(text(response.get("id")) or name, name, told))
+            results.append(ToolMessage(text(response.get("id")) or name, name, told))
         elif isinstance(call := part.get("functionCall"), dict):
             name = text(call.get("name"))
             blocks.append(ToolCall(text(call.get("id")) or name, name, written(call.get("args") or {})))

@@ -10,9 +10,9 @@ from remit.errors import NotFoundError
 from remit.models.faults import ModelFault
 from remit.models.reply import unwatched
 from remit.parts.model_gateway.answers import Answers, Recorded, recording_of
-from remit.parts.model_gateway.exchange import Answer, wanted_of
+from remit.parts.model_gateway.exchange import ExchangeAnswer, wanted_of
 from remit.parts.model_gateway.request_reader import Reader, UnreadableError
-from remit.parts.model_gateway.wires import FAMILIES, Request, Route, route_of
+from remit.parts.model_gateway.wires import FAMILIES, Request, WireRoute, route_of
 
 if TYPE_CHECKING:
     from remit.journal.journal import Journal
@@ -38,7 +38,7 @@ async def reread(journal: Journal, job: str) -> list[Reread]:
     return differences
 
 
-def route_recorded(call: Recorded) -> Route | None:
+def route_recorded(call: Recorded) -> WireRoute | None:
     """Return the route of a recorded request; None: no wire of today is the one that it came on."""
     routes = (route_of(call.asked.method, f"{family.prefix}{call.asked.route}") for family in FAMILIES)
     named = (route for route in routes if route is not None)
@@ -47,12 +47,12 @@ def route_recorded(call: Recorded) -> Route | None:
     )
 
 
-def request_recorded(call: Recorded, route: Route) -> Request:
+def request_recorded(call: Recorded, route: WireRoute) -> Request:
     """Return a recorded request as it came, without its headers."""
     return Request(call.asked.method, route, call.asked.query, {}, call.body)
 
 
-def _requests(call: Recorded, route: Route, reader: Reader) -> Iterator[Reread]:
+def _requests(call: Recorded, route: WireRoute, reader: Reader) -> Iterator[Reread]:
     asked = call.asked
     try:
         reading = reader.read(route, call.body) if route.kind == "model" else None
@@ -66,11 +66,11 @@ def _requests(call: Recorded, route: Route, reader: Reader) -> Iterator[Reread]:
         yield Reread(asked.step, "results", ", ".join(asked.results), ", ".join(results))
 
 
-def _answers(call: Recorded, route: Route) -> Iterator[Reread]:
+def _answers(call: Recorded, route: WireRoute) -> Iterator[Reread]:
     answered = call.answered
     if answered is None or answered.end != "complete" or not call.answer or route.row is None:
         return
-    answer = Answer(route, "", "", 0, unwatched)
+    answer = ExchangeAnswer(route, "", "", 0, unwatched)
     streams = answered.headers.get("content-type", "").startswith("text/event-stream")
     answer.begin(streams, answered.headers.get("content-encoding", ""))
     answer.feed(call.answer)

@@ -19,10 +19,10 @@ from remit.ids import new_id
 from remit.journal.blobs import BlobRef
 from remit.journal.event import Blob
 from remit.journal.kinds import CallUngoverned
-from remit.models.thread import Known
+from remit.models.thread import KnownPrompts
 from remit.parts.model_gateway.canonical import identity
-from remit.parts.model_gateway.kinds import ModelGatewayAsked, Segment
-from remit.parts.model_gateway.request_reader import Reader, Reading
+from remit.parts.model_gateway.kinds import BodySegment, ModelGatewayAsked
+from remit.parts.model_gateway.request_reader import Reader, RequestReading
 
 if TYPE_CHECKING:
     from remit.gateway.model_request import ModelRequest
@@ -71,7 +71,7 @@ class _Recent(NamedTuple):
     digests: tuple[str, ...]
 
 
-class Run:
+class TokenRun:
     """The calls of one token."""
 
     def __init__(
@@ -96,7 +96,7 @@ class Run:
         self.providers: Mapping[str, Provider] | None = None
         """The only providers that it may ask, by the prefix of their family; None: those of the settings."""
         self.spent = Spent()
-        self.known = Known(set(), set())
+        self.known = KnownPrompts(set(), set())
         self.reader = Reader()
         self.asked = self.refused = 0
         """Requests that came, and of these those that the gate refused."""
@@ -135,10 +135,10 @@ class Run:
         while self._open:
             await next(iter(self._open.values())).wait()
 
-    async def record_asked(self, step: str, request: Request, reading: Reading | None) -> None:
+    async def record_asked(self, step: str, request: Request, reading: RequestReading | None) -> None:
         """Record a request as it came, before it is judged; what is made durable next makes this durable too."""
         if len(self.known.messages) > _MOST_KNOWN:
-            self.known = Known(set(), set())
+            self.known = KnownPrompts(set(), set())
         segments = reading.segments if reading is not None else tuple(filter(None, (request.body,)))
         digests = tuple(map(sha256, segments))
         base, first, last = self._base(digests)
@@ -155,7 +155,7 @@ class Run:
             base=base,
             first=first,
             last=last,
-            segments=tuple(Segment(body_blob=BlobRef(digest, len(data), "")) for digest, data in fresh),
+            segments=tuple(BodySegment(body_blob=BlobRef(digest, len(data), "")) for digest, data in fresh),
             client=request.headers.get("user-agent", "").split(" ")[0][:200],
             conversation=_conversation(request.headers),
             main=reading is not None and bool(reading.tools.specs),
@@ -183,7 +183,7 @@ class Run:
                 asked = wanted[call][0]
                 await self.ledger.record(CallUngoverned(step=asked, call_id=call, tool_name=tool, told_in=step))
 
-    def failed(self, step: str, request: Request, reading: Reading | None) -> None:
+    def failed(self, step: str, request: Request, reading: RequestReading | None) -> None:
         """Remember a request that failed or was cut: if it comes again, it is a repeat."""
         self._failed.append((step, self._identity(request, reading)))
 
@@ -200,7 +200,7 @@ class Run:
                 break
         return best
 
-    def _repeated(self, request: Request, reading: Reading | None) -> str:
+    def _repeated(self, request: Request, reading: RequestReading | None) -> str:
         """Return the failed request that this one is again; a digest is made only if there is one to compare with."""
         if not self._failed:
             return ""
@@ -211,7 +211,7 @@ class Run:
         self._failed.remove(match)
         return match[0]
 
-    def _identity(self, request: Request, reading: Reading | None) -> str:
+    def _identity(self, request: Request, reading: RequestReading | None) -> str:
         """Return what the request is; whether it wants a stream is no part of it: one client asks again without."""
         model = reading.model if reading is not None else ""
         return identity(request.method, _unstreamed(request.route.path), model, request.body, streams=False).digest
@@ -239,13 +239,13 @@ class Runs:
     """The runs of this process, by token; a token is kept as its digest."""
 
     def __init__(self) -> None:
-        self._runs: dict[bytes, Run] = {}
+        self._runs: dict[bytes, TokenRun] = {}
 
-    def open(self, token: str, run: Run) -> None:
+    def open(self, token: str, run: TokenRun) -> None:
         """Let a token's calls in as those of a run."""
         self._runs[digest_of(token)] = run
 
-    def find(self, token: str) -> Run | None:
+    def find(self, token: str) -> TokenRun | None:
         """Return the run of a token."""
         return self._runs.get(digest_of(token)) if token else None
 

@@ -11,7 +11,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
 
-from remit.jsonrpc.events import Events
+from remit.jsonrpc.events import EventReader
 from remit.models.names import Provider as ProviderName
 from remit.models.wires.anthropic import AnthropicMessages, AnthropicReducer
 from remit.models.wires.gemini import Gemini, GeminiReducer
@@ -47,7 +47,7 @@ class Provider(NamedTuple):
     key: str
 
 
-class Row(NamedTuple):
+class WireRow(NamedTuple):
     """One wire."""
 
     name: str
@@ -57,14 +57,14 @@ class Row(NamedTuple):
     """Makes the events of an answer that came in one piece."""
 
 
-class Route(NamedTuple):
+class WireRoute(NamedTuple):
     """A request as its path says it."""
 
     family: Family
     path: str
     """The path below the provider's base URL, with its version."""
     kind: Kind
-    row: Row | None
+    row: WireRow | None
     """The wire of a question; None for anything else."""
     model: str = ""
     """The model that the path names, if it does."""
@@ -76,7 +76,7 @@ class Request(NamedTuple):
     """A request of a program, whole."""
 
     method: str
-    route: Route
+    route: WireRoute
     query: str
     headers: dict[str, str]
     body: bytes
@@ -152,11 +152,11 @@ def _gemini_whole(answer: dict[str, Any]) -> list[dict[str, Any]]:
     return [answer]
 
 
-CHAT: Final = Row("openai-chat", OpenAIChat("openai"), ChatReducer, _chat_whole)
-RESPONSES: Final = Row("openai-responses", OpenAIResponses(), ResponsesReducer, _responses_whole)
-MESSAGES: Final = Row("anthropic-messages", AnthropicMessages(), AnthropicReducer, _anthropic_whole)
-CONTENT: Final = Row("gemini-content", Gemini(), GeminiReducer, _gemini_whole)
-_QUESTIONS: Final[Mapping[str, Row]] = {
+CHAT: Final = WireRow("openai-chat", OpenAIChat("openai"), ChatReducer, _chat_whole)
+RESPONSES: Final = WireRow("openai-responses", OpenAIResponses(), ResponsesReducer, _responses_whole)
+MESSAGES: Final = WireRow("anthropic-messages", AnthropicMessages(), AnthropicReducer, _anthropic_whole)
+CONTENT: Final = WireRow("gemini-content", Gemini(), GeminiReducer, _gemini_whole)
+_QUESTIONS: Final[Mapping[str, WireRow]] = {
     "/v1/chat/completions": CHAT,
     "/v1/responses": RESPONSES,
     "/v1/messages": MESSAGES,
@@ -164,7 +164,7 @@ _QUESTIONS: Final[Mapping[str, Row]] = {
 _COUNTS: Final = ("/count_tokens", ":countTokens", "/input_tokens")
 
 
-def route_of(method: str, path: str) -> Route | None:
+def route_of(method: str, path: str) -> WireRoute | None:
     """Return what a path asks for; None below no prefix. Both forms are known, with the version and without."""
     family = next((each for each in FAMILIES if path == each.prefix or path.startswith(f"{each.prefix}/")), None)
     if family is None:
@@ -173,13 +173,13 @@ def route_of(method: str, path: str) -> Route | None:
     if not (rest == family.version or rest.startswith(f"{family.version}/")) and not _versioned(family, rest):
         rest = f"{family.version}{rest}"
     if method in {"GET", "HEAD"}:
-        return Route(family, rest, "aside", None)
+        return WireRoute(family, rest, "aside", None)
     if rest.endswith(_COUNTS):
-        return Route(family, rest, "count", None)
+        return WireRoute(family, rest, "count", None)
     if family is GEMINI and (named := _GEMINI_MODEL.search(rest)) is not None:
-        return Route(family, rest, "model", CONTENT, named[1], bool(named[2]))
+        return WireRoute(family, rest, "model", CONTENT, named[1], bool(named[2]))
     row = _QUESTIONS.get(rest) if family is not GEMINI else None
-    return Route(family, rest, "model" if row is not None else "other", row)
+    return WireRoute(family, rest, "model" if row is not None else "other", row)
 
 
 def _versioned(family: Family, rest: str) -> bool:
@@ -192,7 +192,7 @@ def refusal_of(family: Family, status: int, words: str, code: str) -> bytes:
     return family.refusal(status, KINDS.get(status, "api_error"), words, code)
 
 
-def whole_events(row: Row, body: bytes) -> list[bytes]:
+def whole_events(row: WireRow, body: bytes) -> list[bytes]:
     """Return an answer that came in one piece as data of events. Raise msgspec.DecodeError."""
     answer = msgspec.json.decode(body)
     answers = answer if isinstance(answer, list) else [answer]  # Gemini's stream, where it is not one of events
@@ -207,7 +207,7 @@ def spaces_of(answer: bytes) -> dict[str, str]:
     return {text(item.get("call_id")): f"{text(item['namespace'])}." for item in items if item.get("namespace")}
 
 
-def closed_calls(row: Row | None, answer: bytes) -> list[str]:
+def closed_calls(row: WireRow | None, answer: bytes) -> list[str]:
     """Return the calls that stand whole in a stream that broke off."""
     return _CLOSED[row.name](_events(answer)) if row is not None else []
 
@@ -255,7 +255,7 @@ _CLOSED: Final[Mapping[str, Callable[[list[dict[str, Any]]], list[str]]]] = {
 def _events(answer: bytes) -> list[dict[str, Any]]:
     """The events of a stream that can be read."""
     events = list[dict[str, Any]]()
-    for event in Events(len(answer) + 1).feed(answer):
+    for event in EventReader(len(answer) + 1).feed(answer):
         try:
             events.append(obj(msgspec.json.decode(event.data)))
         except (msgspec.DecodeError, RecursionError):

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, Final
 from remit.http.access import ANYBODY, Access
 from remit.http.guard import LOOPBACK, Guard
 from remit.http.problem import unauthenticated
-from remit.http.router import Mount, Router
+from remit.http.router import PartMount, Router
 from remit.models.registry import KEYS
 from remit.parts.model_gateway.part import ModelGateway, paths
-from remit.parts.model_gateway.runs import Run, Runs, SessionLedger
+from remit.parts.model_gateway.runs import Runs, SessionLedger, TokenRun
 from remit.parts.model_gateway.settings import NAME, ModelGatewaySettings
 from remit.parts.model_gateway.wires import ANTHROPIC, FAMILIES, GEMINI, OPENAI, Family, Provider
 from remit.record.client_calls import ClientCalls
@@ -51,13 +51,13 @@ def upstream_of(settings: Settings, model: ServedModel) -> tuple[Family, Provide
     return family, Provider(url.rstrip("/"), model.key)
 
 
-def open_mounts(remit: Remit, guard: Guard) -> list[Mount]:
+def open_mounts(remit: Remit, guard: Guard) -> list[PartMount]:
     """Return what `remit serve` answers at the paths of the wires; nothing where a setting says so."""
     own = settings_of(remit.settings, NAME, ModelGatewaySettings)
     if not own.serve:
         return []
     part = gateway_of(_Clients(remit, guard).admit, remit.settings, own, remit.clock)
-    return [Mount(path, part, None, _anybody) for path in paths()]
+    return [PartMount(path, part, None, _anybody) for path in paths()]
 
 
 async def _anybody(_headers: Mapping[str, str]) -> Access:
@@ -77,9 +77,9 @@ class _Clients:
         self._remit = remit
         self._guard = guard
         self._door = SessionDoor(remit.runtime.journal, lambda: remit.service)
-        self._runs: dict[str, Run] = {}
+        self._runs: dict[str, TokenRun] = {}
 
-    async def admit(self, token: str, headers: Mapping[str, str]) -> Run:
+    async def admit(self, token: str, headers: Mapping[str, str]) -> TokenRun:
         """Return the run of the principal whose token this is. Raise Problem."""
         access: Access = await self._guard.admitted({**headers, "authorization": f"Bearer {token}"})
         access.require("call")
@@ -89,7 +89,7 @@ class _Clients:
             ledger = SessionLedger(self._remit.service, self._door.decided, who)
             journal = self._remit.runtime.journal
             gates = ClientCalls(journal, journal.clock.now())
-            run = self._runs[who] = Run(ledger, principal=who, gates=gates)
+            run = self._runs[who] = TokenRun(ledger, principal=who, gates=gates)
             if len(self._runs) > _MOST:
                 del self._runs[next(iter(self._runs))]
         return run
@@ -110,7 +110,7 @@ class Listener:
         from remit.http.server import listen, serve  # noqa: PLC0415 - loads uvicorn
 
         part = gateway_of(self._admit, self._settings, self._own, self._clock)
-        router = Router(Guard(LOOPBACK, (), self._clock), [Mount(path, part, None) for path in paths()])
+        router = Router(Guard(LOOPBACK, (), self._clock), [PartMount(path, part, None) for path in paths()])
         stop, taken = asyncio.Event(), listen("127.0.0.1", 0)
         serving = asyncio.create_task(serve(router, taken, stop), name="remit:model-gateway")
         try:
@@ -120,7 +120,7 @@ class Listener:
             await serving
             taken.close()
 
-    async def _admit(self, token: str, _headers: Mapping[str, str]) -> Run:
+    async def _admit(self, token: str, _headers: Mapping[str, str]) -> TokenRun:
         run = self.runs.find(token)
         if run is None:
             raise unauthenticated("The request has no token of a run.")

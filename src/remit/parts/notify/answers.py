@@ -21,7 +21,7 @@ from remit.parts.notify.kinds import AnswerReceived, AnswerSettled, Notification
 if TYPE_CHECKING:
     from remit.journal.journal import Journal
     from remit.parts.notify.people import Accounts
-    from remit.parts.notify.question_text import Mark
+    from remit.parts.notify.question_text import ButtonMark
     from remit.record.views import ConfirmationView
     from remit.service.service import Service
 
@@ -38,7 +38,7 @@ class Press(NamedTuple):
     place: str
     """The message, as the channel names it."""
     decision: str
-    mark: Mark
+    mark: ButtonMark
     reason: str
     sent: int
     """When the channel says it sent that, in seconds since the Unix epoch."""
@@ -79,15 +79,15 @@ async def keep_press(journal: Journal, target: str, press: Press) -> None:
         await journal.create(stream, KIND, received, patch=patch, blobs=(Blob(body, press.body),))
 
 
-class Outcome(NamedTuple):
-    """What an answer did."""
+class AnswerOutcome(NamedTuple):
+    """The effect of an answer."""
 
     settled: AnswerSettled
     closed: bool
     """Whether the question is open no more."""
 
 
-class Answers:
+class ChannelAnswers:
     """Decides questions by the answers that were kept."""
 
     def __init__(self, service: Service, journal: Journal, accounts: Accounts) -> None:
@@ -95,7 +95,7 @@ class Answers:
         self._journal = journal
         self._accounts = accounts
 
-    async def decide(self, received: AnswerReceived) -> Outcome:
+    async def decide(self, received: AnswerReceived) -> AnswerOutcome:
         """Decide as an answer says, if its person may; what it did."""
         principal = self._accounts.get((received.channel, received.account), "")
         if not principal:
@@ -141,11 +141,11 @@ class Answers:
         return sent.shown if same else None
 
 
-def _refused(code: str, words: str, principal: str = "") -> Outcome:
-    return Outcome(AnswerSettled(code=code, text=words, principal=principal), closed=False)
+def _refused(code: str, words: str, principal: str = "") -> AnswerOutcome:
+    return AnswerOutcome(AnswerSettled(code=code, text=words, principal=principal), closed=False)
 
 
-def _taken(view: ConfirmationView, received: AnswerReceived, principal: str) -> Outcome:
+def _taken(view: ConfirmationView, received: AnswerReceived, principal: str) -> AnswerOutcome:
     missing = view.approvals - len(view.approved_by)
     absent = f" for {view.stand_ins[principal]}" if principal in view.stand_ins else ""
     if view.state == "pending":
@@ -153,4 +153,6 @@ def _taken(view: ConfirmationView, received: AnswerReceived, principal: str) -> 
     else:
         did = "denied" if received.decision == "deny" else "approved"
         words = f"{principal} {did} {view.tool or 'it'}{absent}" + (f": {received.reason}" if received.reason else ".")
-    return Outcome(AnswerSettled(state=view.state, text=words, principal=principal), closed=view.state != "pending")
+    return AnswerOutcome(
+        AnswerSettled(state=view.state, text=words, principal=principal), closed=view.state != "pending"
+    )

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from remit.cli import exit_codes
-from remit.cli.context import State
-from remit.cli.group import Entry, LazyGroup, show_help
+from remit.cli.context import CommandState
+from remit.cli.group import LazyCommand, LazyGroup, show_help
 from remit.cli.options import json_option, pass_state
 from remit.cli.output import one_line
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from remit.parts.notify.notifications import TargetAnswer, TargetView
 
 
-COMMANDS: Final[dict[str, Entry]] = {
-    "list": Entry("Commands", "List the targets and the state of their last messages."),
-    "test": Entry("Commands", "Send a test message, and show what came back."),
+COMMANDS: Final[dict[str, LazyCommand]] = {
+    "list": LazyCommand("Commands", "List the targets and the state of their last messages."),
+    "test": LazyCommand("Commands", "Send a test message, and show what came back."),
 }
 
 
@@ -41,7 +41,7 @@ def command(context: click.Context) -> None:
 )
 @json_option("the targets")
 @pass_state
-def list_command(state: State, limit: int) -> int:
+def list_command(state: CommandState, limit: int) -> int:
     """List the targets and the state of their last messages.
 
     A `waiting` message is due later, or is tried again; a `dropped` one was settled before it was sent; a `failed` one
@@ -53,8 +53,8 @@ def list_command(state: State, limit: int) -> int:
     return state.listing(views, _print, _NO_TARGET)
 
 
-def _print(state: State, views: list[TargetView]) -> None:
-    from remit.cli.tables import Column, moment, table
+def _print(state: CommandState, views: list[TargetView]) -> None:
+    from remit.cli.tables import TableColumn, moment, table
 
     out = state.output.out
     for view in views:
@@ -65,13 +65,13 @@ def _print(state: State, views: list[TargetView]) -> None:
         if view.deaf:
             out.line(one_line(f"  what people press is not known: {view.deaf}"))
         columns = (
-            Column("QUEUED", style="dim"),
+            TableColumn("QUEUED", style="dim"),
             "EVENT",
             "ABOUT",
             "STATE",
             "TRIES",
-            Column("NEXT", style="dim"),
-            Column("SAID", whole=False),
+            TableColumn("NEXT", style="dim"),
+            TableColumn("SAID", whole=False),
         )
         due = [moment(row.due_at) if row.due_at is not None else "" for row in view.last]
         rows = [
@@ -85,7 +85,7 @@ def _print(state: State, views: list[TargetView]) -> None:
 @click.argument("target", required=False, default="")
 @json_option("what came back")
 @pass_state
-def test_command(state: State, target: str) -> int:
+def test_command(state: CommandState, target: str) -> int:
     """Send a test message, and show what came back.
 
     Sends it at once, to TARGET or to every target, and records nothing. Exits with status 1 if a target fails.
@@ -97,7 +97,7 @@ def test_command(state: State, target: str) -> int:
     return exit_codes.OK if all(answer.ok for answer in answers) else exit_codes.ERROR
 
 
-def _print_answers(state: State, answers: list[TargetAnswer]) -> None:
+def _print_answers(state: CommandState, answers: list[TargetAnswer]) -> None:
 
     out = state.output.out
     for answer in answers:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from remit.clock import SECOND, isoformat
-from remit.parts.notify.sender import Message, title_of
+from remit.parts.notify.sender import Notice, title_of
 
 if TYPE_CHECKING:
     from remit.parts.notify.occasion import Occasion
@@ -75,7 +75,7 @@ class Rhythm:
         self._carriers = [carrier for carrier in self._carriers if carrier.notification != notification]
 
 
-def digest_of(notification: str, occasions: Sequence[Occasion], console: str) -> Message:
+def digest_of(notification: str, occasions: Sequence[Occasion], console: str) -> Notice:
     """Return the message about many events; `console` is the base URL of the pages, empty if there is none."""
     events = Counter(occasion.event for occasion in occasions)
     counts = [
@@ -89,7 +89,7 @@ def digest_of(notification: str, occasions: Sequence[Occasion], console: str) ->
     ).most_common()
     rest = sum(number for _, number in about[_LINES:])
     asks = bool(events["question"])
-    return Message(
+    return Notice(
         id=notification,
         event=DIGEST,
         at=isoformat(max(occasion.at for occasion in occasions)),

@@ -15,8 +15,8 @@ _LARGEST: Final = 4 * 1024 * 1024
 _PIECE: Final = 64 * 1024
 
 
-class Reply(NamedTuple):
-    """What a method answers."""
+class MethodReply(NamedTuple):
+    """The answer of a method."""
 
     status: int
     data: bytes
@@ -24,7 +24,7 @@ class Reply(NamedTuple):
 
 async def ask(
     url: str, body: Mapping[str, Any], *, secret: str, headers: Mapping[str, str] | None = None, wait_s: float = 0.0
-) -> Reply:
+) -> MethodReply:
     """Call a method, which may wait so long itself. Raises OSError, TimeoutError or ValueError without `secret`."""
     timeout = aiohttp.ClientTimeout(total=SILENCE_S + wait_s)
     sent = {"content-type": "application/json; charset=utf-8", **(headers or {})}
@@ -33,7 +33,7 @@ async def ask(
             async with client.post(
                 url, data=msgspec.json.encode(body), headers=sent, allow_redirects=False
             ) as response:
-                return Reply(response.status, await _read(response))
+                return MethodReply(response.status, await _read(response))
         except aiohttp.ClientError as error:
             raise OSError(without([secret], str(error)) or type(error).__name__) from None
 

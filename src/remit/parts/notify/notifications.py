@@ -20,8 +20,8 @@ from remit.codes import Code
 from remit.engines.passes import ShortPass
 from remit.errors import AppendConflictError, ChainBrokenError, NotFoundError
 from remit.ids import new_id
-from remit.jobs.end import Ended
-from remit.journal.event import Fold, HeadPatch, HeadQuery
+from remit.jobs.end import PassEnd
+from remit.journal.event import HeadPatch, HeadQuery, JournalFold
 from remit.journal.kinds import ConfirmationDecided, decode
 from remit.nearest import did_you_mean
 from remit.parts.notify.answers import is_answer
@@ -45,11 +45,11 @@ from remit.tasks import first
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from remit.journal.event import Event, Head, Lease
+    from remit.journal.event import Event, Lease, StreamHead
     from remit.journal.journal import Journal
     from remit.parts.notify.occasion import Occasion
-    from remit.parts.notify.sender import Answer, Sender
-    from remit.parts.notify.target import Target
+    from remit.parts.notify.sender import AttemptEnd, Sender
+    from remit.parts.notify.target import NotifyTarget
     from remit.parts.notify.telegram import Presses
 
 
@@ -85,7 +85,7 @@ def polling_failure(events: Sequence[Event]) -> str:
 class Follower(ShortPass):
     """A pass over the stream of a target; it lasts until the process stops."""
 
-    def __init__(self, journal: Journal, target: Target, lease: Lease, presses: Presses | None = None) -> None:
+    def __init__(self, journal: Journal, target: NotifyTarget, lease: Lease, presses: Presses | None = None) -> None:
         super().__init__(journal, lease, _log)
         self._rhythm = Rhythm(target.digest)
         self._target = target
@@ -94,12 +94,12 @@ class Follower(ShortPass):
         self._kept = self._position = 0
         self._halted = asyncio.Event()
 
-    async def run(self) -> Ended:
+    async def run(self) -> PassEnd:
         """Follow until halted; a lost lease cancels this."""
         listening = [self._presses.run(self.polled, await self._failure())] if self._presses is not None else []
         await first(self._follow(), self._halted.wait(), *listening)
         await self.give_up()
-        return Ended(how="parked")
+        return PassEnd(how="parked")
 
     def halt(self) -> None:
         """Stop following."""
@@ -136,7 +136,7 @@ class Follower(ShortPass):
         queued = [await self._queue(placed.event) for placed in page.events]
         self._position = page.position
         if any(queued) or self._position - self._kept >= _KEPT:
-            fold = Fold(name=self._fold, position=self._position, data=b"")
+            fold = JournalFold(name=self._fold, position=self._position, data=b"")
             if self._position > self._kept and await self.journal.folds.keep([fold], self._kept):
                 self._kept = self._position
         return page.more
@@ -290,7 +290,7 @@ class Notifications:
     def __init__(
         self,
         journal: Journal,
-        targets: Sequence[Target],
+        targets: Sequence[NotifyTarget],
         sender: Sender,
         console: str,
         directory: Directory | None = None,
@@ -313,12 +313,12 @@ class Notifications:
         chosen = [self._targets[name]] if name else list(self._targets.values())
         return [_result(target, await self._tested(target)) for target in chosen]
 
-    async def _tested(self, target: Target) -> Answer:
+    async def _tested(self, target: NotifyTarget) -> AttemptEnd:
         now = self._journal.clock.now()
         address = addressed(target, self._directory, now)
         return await self._sender.send(address.target, sample(new_id("n"), now, self._console))
 
-    async def _view(self, target: Target, limit: int) -> TargetView:
+    async def _view(self, target: NotifyTarget, limit: int) -> TargetView:
         query = HeadQuery(kind=KIND, prefix=f"{stream_of(target.name)}/", limit=_LISTED)
         heads = [head for head in await self._journal.heads(query) if not is_answer(head.stream)]
         states = [_STATES.get(head.state, head.state) for head in heads]
@@ -335,7 +335,7 @@ class Notifications:
             last=tuple([await self._row(head) for head in heads[:limit]]),
         )
 
-    async def _row(self, head: Head) -> NotificationRow:
+    async def _row(self, head: StreamHead) -> NotificationRow:
         events = await self._journal.read(head.stream)
         payloads = [decode(event.kind, event.data) for event in events]
         attempts = [payload for payload in payloads if isinstance(payload, NotificationSent | NotificationFailed)]
@@ -358,5 +358,5 @@ class Notifications:
         )
 
 
-def _result(target: Target, answer: Answer) -> TargetAnswer:
+def _result(target: NotifyTarget, answer: AttemptEnd) -> TargetAnswer:
     return TargetAnswer(target=target.name, ok=answer.ok, said=answer.words)

@@ -25,7 +25,7 @@ from remit.journal.kinds import STUCK
 from remit.redact import line, words_of
 
 if TYPE_CHECKING:
-    from remit.journal.event import Event, Head
+    from remit.journal.event import Event, StreamHead
     from remit.journal.journal import Journal
     from remit.parts.notify.target import EventName
 
@@ -161,7 +161,9 @@ async def _question(journal: Journal, events: Sequence[Event], event: Event, nam
     return _with_job(occasion, caller)
 
 
-async def _job(journal: Journal, events: Sequence[Event], event: Event, name: EventName, head: Head) -> Occasion | None:
+async def _job(
+    journal: Journal, events: Sequence[Event], event: Event, name: EventName, head: StreamHead
+) -> Occasion | None:
     payload = k.decode(event.kind, event.data)
     if isinstance(payload, k.JobFailed):
         error = payload.error
@@ -212,7 +214,7 @@ def _call(events: Sequence[Event], step: str) -> k.ToolInvocationStarted | None:
     return None
 
 
-async def _arguments(journal: Journal, head: Head, inline: k.OptionalRaw, ref: k.OptionalRef) -> str:
+async def _arguments(journal: Journal, head: StreamHead, inline: k.OptionalRaw, ref: k.OptionalRef) -> str:
     """A call's arguments as lists show them; none of those about someone whose values can be erased."""
     if head.subject:
         return ""
@@ -223,7 +225,7 @@ async def _arguments(journal: Journal, head: Head, inline: k.OptionalRaw, ref: k
     return words_of(msgspec.json.decode(encoded)) if encoded is not None else ""
 
 
-def _with_job(occasion: Occasion, head: Head | None) -> Occasion:
+def _with_job(occasion: Occasion, head: StreamHead | None) -> Occasion:
     if head is None or head.kind != JOB:
         return occasion
     labels = {key: value for key, value in head.labels.items() if not key.startswith("remit.")}

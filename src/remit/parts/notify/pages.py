@@ -6,12 +6,12 @@ from typing import ClassVar, Final, NamedTuple
 
 import msgspec
 
-from remit.pages.page import Page, PageRequest, See, View
+from remit.pages.page import Page, PageRequest, PageView, See
 from remit.parts.notify.kinds import PushSubscribed
 from remit.redact import line
 
 
-class Row(NamedTuple):
+class DeviceRow(NamedTuple):
     """A device that takes notices."""
 
     stream: str
@@ -19,11 +19,11 @@ class Row(NamedTuple):
     since: int
 
 
-class DevicesPage(View, frozen=True, kw_only=True):
+class DevicesPage(PageView, frozen=True, kw_only=True):
     """Page of the reader's own devices."""
 
     template: ClassVar[str] = "devices.html"
-    rows: tuple[Row, ...]
+    rows: tuple[DeviceRow, ...]
     key: str
     """The public key that a browser asks with; empty: no target tells devices."""
     who: str
@@ -53,7 +53,7 @@ async def devices(request: PageRequest) -> DevicesPage:
     """Show them."""
     noun = request.service.devices
     own = await noun.of(request.principal) if request.principal else []
-    rows = tuple(Row(device.head.stream, device.asked.device, device.head.created_at) for device in own)
+    rows = tuple(DeviceRow(device.head.stream, device.asked.device, device.head.created_at) for device in own)
     return DevicesPage(title="Devices", rows=rows, key=noun.key, who=request.principal)
 
 

@@ -32,7 +32,7 @@ from remit.journal.event import HeadPatch, HeadQuery
 from remit.journal.kinds import decode
 from remit.journal.scan import every_head
 from remit.parts.notify.kinds import PushEnded, PushSubscribed
-from remit.parts.notify.sender import SILENCE_S, Answer
+from remit.parts.notify.sender import SILENCE_S, AttemptEnd
 from remit.randomness import salt
 from remit.redact import line
 from remit.settings.expansion import expand
@@ -40,10 +40,10 @@ from remit.settings.expansion import expand
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from remit.journal.event import Head
+    from remit.journal.event import StreamHead
     from remit.journal.journal import Journal
-    from remit.parts.notify.sender import Message
-    from remit.parts.notify.target import Target
+    from remit.parts.notify.sender import Notice
+    from remit.parts.notify.target import NotifyTarget
 
 KIND: Final = "push_subscription"
 _WHO: Final = "principal"
@@ -74,7 +74,7 @@ def public_of(key: ec.EllipticCurvePrivateKey) -> bytes:
     return key.public_key().public_bytes(Encoding.X962, PublicFormat.UncompressedPoint)
 
 
-def key_of(target: Target, environ: Mapping[str, str]) -> ec.EllipticCurvePrivateKey:
+def key_of(target: NotifyTarget, environ: Mapping[str, str]) -> ec.EllipticCurvePrivateKey:
     """The key of a target. Raises SettingsError or UsageError."""
     secret = expand(target.secret, environ, f"notify {target.name}")
     if len(secret) < _SHORTEST:
@@ -114,14 +114,14 @@ def bytes_of(text: str) -> bytes:
 class Device(NamedTuple):
     """A browser that takes notices, and its stream."""
 
-    head: Head
+    head: StreamHead
     asked: PushSubscribed
 
 
 class Devices:
     """The devices of people, over one journal."""
 
-    def __init__(self, journal: Journal, targets: Sequence[Target], environ: Mapping[str, str]) -> None:
+    def __init__(self, journal: Journal, targets: Sequence[NotifyTarget], environ: Mapping[str, str]) -> None:
         self._journal = journal
         self._targets = [target for target in targets if target.push]
         self._environ = environ
@@ -165,16 +165,18 @@ class Devices:
             patch = HeadPatch(state="ended", closed=True)
             await self._journal.append(writer, PushEnded(reason=reason), synced=True, patch=patch)
 
-    async def send(self, target: Target, message: Message) -> Answer:
+    async def send(self, target: NotifyTarget, message: Notice) -> AttemptEnd:
         """Send a message to every device of a target's person: one attempt. Raises SettingsError or UsageError."""
         key = key_of(target, self._environ)
         devices = [device for device in await self.of(target.push) if device.asked.key == text_of(public_of(key))]
         if not devices:
-            return Answer(ok=False, words=f"{target.push} has no device that takes notices: /devices in the console")
+            return AttemptEnd(
+                ok=False, words=f"{target.push} has no device that takes notices: /devices in the console"
+            )
         answers = [await self._sent(device, message, key) for device in devices]
         return next((answer for answer in answers if answer.ok), answers[0])
 
-    async def _sent(self, device: Device, message: Message, key: ec.EllipticCurvePrivateKey) -> Answer:
+    async def _sent(self, device: Device, message: Notice, key: ec.EllipticCurvePrivateKey) -> AttemptEnd:
         asked, now_s = device.asked, self._journal.clock.now() // SECOND
         body = "\n".join(message.lines()).encode()[:_BODY].decode(errors="ignore")
         path = urlsplit(message.url).path or "/inbox"
@@ -197,7 +199,7 @@ class Devices:
             ):
                 status = answer.status
         except (aiohttp.ClientError, OSError) as error:  # a timeout is an OSError
-            return Answer(ok=False, words=line(type(error).__name__))
+            return AttemptEnd(ok=False, words=line(type(error).__name__))
         if status in _GONE:
             await self.end(device, f"its push service says that it is gone (HTTP {status})")
-        return Answer(ok=status < _OK, words=f"{urlsplit(asked.endpoint).hostname} answers HTTP {status}")
+        return AttemptEnd(ok=status < _OK, words=f"{urlsplit(asked.endpoint).hostname} answers HTTP {status}")

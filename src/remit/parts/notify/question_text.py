@@ -38,7 +38,7 @@ class Answerable(NamedTuple):
         return msgspec.json.encode({"n": notification, "c": self.confirmation, "d": self.digest}).decode()
 
 
-class Mark(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class ButtonMark(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The mark of a button: the notification, the question and the digest of its call."""
 
     n: str

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from remit.codes import Code
-from remit.http.problem import Problem
+from remit.http.problem import HttpProblem
 from remit.pages.page import SAFE
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ _NAMES: Final = ("page.js", "worker.js")
 
 
 class Scripts:
-    """Serves them to everyone (remit.http.router.Part)."""
+    """Serves them to everyone (remit.http.router.ServerPart)."""
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -32,7 +32,7 @@ class Scripts:
     async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:  # noqa: ARG002 - the port's
         name = scope["path"].removeprefix(f"{SCRIPTS}/")
         if name not in _NAMES or scope["method"] != "GET":
-            raise Problem(Code.PATH_UNKNOWN)
+            raise HttpProblem(Code.PATH_UNKNOWN)
         data = (_FOLDER / name).read_bytes()
         own = {"content-type": "text/javascript; charset=utf-8", "cache-control": "no-cache"}
         headers = {**SAFE, **own, "content-length": str(len(data))}

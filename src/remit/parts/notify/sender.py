@@ -29,7 +29,7 @@ from remit.clock import SECOND, isoformat
 from remit.errors import ProviderError, RemitError, SettingsError
 from remit.http.retry import retry_after
 from remit.parts.notify.target import is_loopback, mail_server, url_problem
-from remit.process.child import Child
+from remit.process.child import ChildProcess
 from remit.process.environment import environment, without
 from remit.redact import line
 from remit.settings.expansion import expand, sendable
@@ -39,7 +39,7 @@ from remit.version import __version__
 if TYPE_CHECKING:
     from remit.clock import Clock
     from remit.parts.notify.occasion import Occasion
-    from remit.parts.notify.target import MailServer, Target
+    from remit.parts.notify.target import MailServer, NotifyTarget
 
 
 _MOST: Final = 8 * 1024
@@ -51,7 +51,7 @@ Within a block of code there is no other markup, and no address becomes a link; 
 """
 
 
-class Message(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Notice(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What a target is told. Fields that say nothing are left out."""
 
     id: str
@@ -104,12 +104,12 @@ class Message(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return [*self.about, *(f"{name}: {text}" for name, text in about.items() if text)]
 
 
-def message_of(notification: str, occasion: Occasion, *, details: bool, console: str) -> Message:
+def message_of(notification: str, occasion: Occasion, *, details: bool, console: str) -> Notice:
     """The message about an event; `console` is the base URL of the pages, empty if there is none."""
     page = f"/inbox/{quote(occasion.confirmation, safe='')}" if occasion.confirmation else ""
     page = page or (f"/jobs/{quote(occasion.job, safe='')}" if occasion.job else "")
     labels = {line(name): line(value) for name, value in occasion.labels.items()}
-    return Message(
+    return Notice(
         id=notification,
         event=occasion.event,
         at=isoformat(occasion.at),
@@ -132,13 +132,13 @@ def message_of(notification: str, occasion: Occasion, *, details: bool, console:
     )
 
 
-def sample(notification: str, now: int, console: str) -> Message:
+def sample(notification: str, now: int, console: str) -> Notice:
     """A message that says that messages arrive."""
     title = "A test message: notifications arrive here"
-    return Message(id=notification, event="test", at=isoformat(now), title=title, url=console)
+    return Notice(id=notification, event="test", at=isoformat(now), title=title, url=console)
 
 
-def slack_text(message: Message) -> bytes:
+def slack_text(message: Notice) -> bytes:
     """The body for a webhook of Slack, or of what understands the same."""
     facts = "\n".join(fact.translate(_SLACK) for fact in message.lines())
     link = f"<{message.url}|Open in Remit>" if message.url else ""
@@ -146,7 +146,7 @@ def slack_text(message: Message) -> bytes:
     return msgspec.json.encode({"text": "\n".join(filter(None, parts))})
 
 
-def teams_card(message: Message) -> bytes:
+def teams_card(message: Notice) -> bytes:
     """The body for a workflow of Teams: a card whose texts are no markup, and a button that opens the console."""
     texts = [(message.title, "Bolder"), *((fact, "Default") for fact in message.lines())]
     blocks = [
@@ -159,7 +159,7 @@ def teams_card(message: Message) -> bytes:
     return msgspec.json.encode({"type": "message", "attachments": [attachment]})
 
 
-def ntfy_post(message: Message, topic: str) -> bytes:
+def ntfy_post(message: Notice, topic: str) -> bytes:
     """The body for a server of ntfy, which opens the console where its notice is touched."""
     link = {"click": message.url} if message.url else {}
     body = {"topic": topic, "title": message.title, "message": "\n".join(message.lines()) or message.title, **link}
@@ -197,7 +197,7 @@ SILENCE_S: Final = 10.0
 """Seconds that a server may say nothing."""
 
 
-class Answer(NamedTuple):
+class AttemptEnd(NamedTuple):
     """The end of an attempt."""
 
     ok: bool
@@ -218,7 +218,7 @@ AT_ONCE: Final = 8
 """Messages on their way at once."""
 
 
-Post = Callable[["Target", Message, Mapping[str, str]], Awaitable[Answer]]
+Post = Callable[["NotifyTarget", Notice, Mapping[str, str]], Awaitable[AttemptEnd]]
 """Posts a message on a channel where people answer."""
 
 
@@ -232,19 +232,19 @@ class Sender:
         self._clock = clock
         self._threads = Threads(AT_ONCE)
 
-    async def send(self, target: Target, message: Message) -> Answer:
+    async def send(self, target: NotifyTarget, message: Notice) -> AttemptEnd:
         """Make one attempt."""
         try:
             answer = await self._sent(target, message)
         except (RemitError, ProviderError) as error:
-            answer = Answer(ok=False, words=getattr(error, "message", "") or str(error))
+            answer = AttemptEnd(ok=False, words=getattr(error, "message", "") or str(error))
         except TimeoutError:
-            answer = Answer(ok=False, words="no answer in time")
+            answer = AttemptEnd(ok=False, words="no answer in time")
         except (OSError, http.client.HTTPException, smtplib.SMTPException, ValueError) as error:
-            answer = Answer(ok=False, words=f"{type(error).__name__}: {error}")
+            answer = AttemptEnd(ok=False, words=f"{type(error).__name__}: {error}")
         return answer._replace(words=line(without(_secrets(target, self._environ), answer.words)))
 
-    async def _sent(self, target: Target, message: Message) -> Answer:
+    async def _sent(self, target: NotifyTarget, message: Notice) -> AttemptEnd:
         now = self._clock.now()
         if target.url:
             return await post(target, message, self._environ, now, self._threads)
@@ -256,7 +256,7 @@ class Sender:
         return await run(target, message, self._environ, self._folder)
 
 
-def _secrets(target: Target, environ: Mapping[str, str]) -> list[str]:
+def _secrets(target: NotifyTarget, environ: Mapping[str, str]) -> list[str]:
     """Return what may be secret of a target, longest first: a server can send back what it was sent."""
     texts = [target.url, target.secret, target.password, target.token, *target.headers.values(), *target.env.values()]
     secrets_found = set[str]()
@@ -271,8 +271,8 @@ _SUBJECT: Final = 150
 
 
 async def mail(
-    target: Target, message: Message, environ: Mapping[str, str], now: dt.datetime, threads: Threads
-) -> Answer:
+    target: NotifyTarget, message: Notice, environ: Mapping[str, str], now: dt.datetime, threads: Threads
+) -> AttemptEnd:
     """Send a mail. Raises SettingsError, OSError, TimeoutError or smtplib.SMTPException."""
     who = f"notify {target.name}"
     password = expand(target.password, environ, who)
@@ -284,7 +284,7 @@ async def mail(
         return await threads.run(lambda: _handed_in(server, target.user, password, letter))
 
 
-def _letter(target: Target, message: Message, now: dt.datetime) -> EmailMessage:
+def _letter(target: NotifyTarget, message: Notice, now: dt.datetime) -> EmailMessage:
     letter = EmailMessage()
     letter["From"], letter["To"] = target.sender, ", ".join(target.email)
     letter["Subject"] = line(message.title, _SUBJECT)
@@ -295,7 +295,7 @@ def _letter(target: Target, message: Message, now: dt.datetime) -> EmailMessage:
     return letter
 
 
-def _handed_in(server: MailServer, user: str, password: str, letter: EmailMessage) -> Answer:
+def _handed_in(server: MailServer, user: str, password: str, letter: EmailMessage) -> AttemptEnd:
     context = ssl.create_default_context()
     if server.tls:
         connection: smtplib.SMTP = smtplib.SMTP_SSL(server.host, server.port, timeout=SILENCE_S, context=context)
@@ -308,22 +308,22 @@ def _handed_in(server: MailServer, user: str, password: str, letter: EmailMessag
             connection.login(user, password)
         refused = connection.send_message(letter)
     words = f"accepted by {server.host}"
-    return Answer(ok=True, words=f"{words}, but not for {', '.join(refused)}" if refused else words)
+    return AttemptEnd(ok=True, words=f"{words}, but not for {', '.join(refused)}" if refused else words)
 
 
 _GRACE_S: Final = 1.0
 
 
 async def run(
-    target: Target, message: Message, environ: Mapping[str, str], folder: str, limit_s: float = LONGEST_S
-) -> Answer:
+    target: NotifyTarget, message: Notice, environ: Mapping[str, str], folder: str, limit_s: float = LONGEST_S
+) -> AttemptEnd:
     """Run the target's command in `folder`; status 0 means that it took the message.
 
     Raises SettingsError, or OSError if the program cannot be started.
     """
     who = f"notify {target.name}"
     added = {name: expand(text, environ, who) for name, text in target.env.items()}
-    child = Child(grace_s=_GRACE_S)
+    child = ChildProcess(grace_s=_GRACE_S)
     try:
         await child.start(target.command, env=environment(environ, added), cwd=folder)
         child.write(message.encoded + b"\n")
@@ -333,7 +333,7 @@ async def run(
     finally:
         await child.close()
     output = child.shown(child.err) or child.shown(child.out)
-    return Answer(status == 0, f"{child.why_ended}: {output}" if output else child.why_ended)
+    return AttemptEnd(status == 0, f"{child.why_ended}: {output}" if output else child.why_ended)
 
 
 _ANSWER: Final = 2_048
@@ -341,7 +341,9 @@ _ANSWER: Final = 2_048
 _PREFIX: Final = "whsec_"
 
 
-async def post(target: Target, message: Message, environ: Mapping[str, str], now: int, threads: Threads) -> Answer:
+async def post(
+    target: NotifyTarget, message: Notice, environ: Mapping[str, str], now: int, threads: Threads
+) -> AttemptEnd:
     """Post a message. Raises SettingsError, OSError, TimeoutError or http.client.HTTPException."""
     who = f"notify {target.name}"
     url = sendable(expand(target.url, environ, who), f"{who}: its url")
@@ -399,17 +401,17 @@ async def _asked(
     headers: Mapping[str, str],
     now: int,
     threads: Threads,
-) -> Answer:
+) -> AttemptEnd:
     """One request in a thread; once the time is over, its socket is shut, so that the thread ends too."""
 
-    def ask() -> Answer:
+    def ask() -> AttemptEnd:
         connection.request("POST", place, body, dict(headers))
         response = connection.getresponse()
         text = response.read(_ANSWER).decode("utf-8", "replace").strip()
         words = f"HTTP {response.status} {response.reason}".rstrip()
         ok = 200 <= response.status < 300  # noqa: PLR2004 - the class of answers that means success
         pause_s = retry_after(response.headers, now) or 0.0
-        return Answer(ok, words if ok or not text else f"{words}: {text}", pause_s)
+        return AttemptEnd(ok, words if ok or not text else f"{words}: {text}", pause_s)
 
     try:
         async with asyncio.timeout(LONGEST_S):

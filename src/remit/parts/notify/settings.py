@@ -78,7 +78,7 @@ class NotifySettings(Section, frozen=True):
             "The targets, one `[[notify]]` table each; [notifications.md](notifications.md) explains their keys. "
             "A JSON array in the environment.",
             env=("REMIT_NOTIFY",),
-            entry="remit.parts.notify.target:Target",
+            entry="remit.parts.notify.target:NotifyTarget",
             picture=_shown,
             claims=_claims,
         ),

@@ -21,12 +21,12 @@ import msgspec
 from remit.api.route import bytes_of
 from remit.clock import SECOND
 from remit.codes import Code
-from remit.http.problem import Problem, unauthenticated
+from remit.http.problem import HttpProblem, unauthenticated
 from remit.http.router import REQUEST
 from remit.parts.notify.answers import Press, keep_press
 from remit.parts.notify.method import ask
-from remit.parts.notify.question_text import Answerable, Mark
-from remit.parts.notify.sender import Answer
+from remit.parts.notify.question_text import Answerable, ButtonMark
+from remit.parts.notify.sender import AttemptEnd
 from remit.redact import line
 from remit.settings.expansion import expand, sendable
 
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 
     from remit.journal.journal import Journal
     from remit.parts.notify.kinds import AnswerReceived
-    from remit.parts.notify.sender import Message
-    from remit.parts.notify.target import Target
+    from remit.parts.notify.sender import Notice
+    from remit.parts.notify.target import NotifyTarget
 
 CHANNEL: Final = "slack"
 _API: Final = "https://slack.com/api"
@@ -53,7 +53,7 @@ _SHOWN: Final = 3_000
 class SlackApi:
     """Slack's methods, with the token of one target's app."""
 
-    def __init__(self, target: Target, environ: Mapping[str, str]) -> None:
+    def __init__(self, target: NotifyTarget, environ: Mapping[str, str]) -> None:
         self._target = target
         self._environ = environ
 
@@ -66,14 +66,14 @@ class SlackApi:
         answer = msgspec.json.decode(data) if status == 200 else {"error": f"HTTP {status}"}  # noqa: PLR2004 - OK
         return answer if isinstance(answer, dict) else {"error": "the answer is not an object"}
 
-    async def post(self, message: Message, question: Answerable | str | None) -> Answer:
+    async def post(self, message: Notice, question: Answerable | str | None) -> AttemptEnd:
         """Post a message, with buttons if its question is shown whole."""
         body = {"channel": self._target.slack, "text": line(message.title, _HEADER), "unfurl_links": False}
         said = await self.ask("chat.postMessage", {**body, "blocks": blocks_of(message, question)})
         if not said.get("ok"):
-            return Answer(ok=False, words=f"Slack says: {line(str(said.get('error')))}")
+            return AttemptEnd(ok=False, words=f"Slack says: {line(str(said.get('error')))}")
         shown = question.shown if isinstance(question, Answerable) else ""
-        return Answer(ok=True, words="posted", place=f"{said.get('channel')}/{said.get('ts')}", shown=shown)
+        return AttemptEnd(ok=True, words="posted", place=f"{said.get('channel')}/{said.get('ts')}", shown=shown)
 
     async def settle(self, place: str, text: str) -> None:
         """Take the buttons from a message, and say in it how its question ended."""
@@ -89,7 +89,7 @@ class SlackApi:
         await self.ask("chat.postEphemeral", {"channel": channel, "user": user, "text": text})
 
 
-def blocks_of(message: Message, question: Answerable | str | None) -> list[dict[str, Any]]:
+def blocks_of(message: Notice, question: Answerable | str | None) -> list[dict[str, Any]]:
     """The blocks of a message; of one with buttons, the text is the whole question."""
     header = {"type": "header", "text": {"type": "plain_text", "text": line(message.title, _HEADER)}}
     link = {"type": "button", "text": _text("Open in Remit"), "url": message.url} if message.url else None
@@ -128,9 +128,9 @@ def signed(secret: str, headers: Mapping[str, str], body: bytes, now_s: int) -> 
 
 
 class SlackPart:
-    """Takes what people press (remit.http.router.Part)."""
+    """Takes what people press (remit.http.router.ServerPart)."""
 
-    def __init__(self, journal: Journal, targets: Sequence[Target], environ: Mapping[str, str]) -> None:
+    def __init__(self, journal: Journal, targets: Sequence[NotifyTarget], environ: Mapping[str, str]) -> None:
         self._journal = journal
         self._targets = tuple(targets)
         self._environ = environ
@@ -144,7 +144,7 @@ class SlackPart:
 
     async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:
         if scope["path"] != PATH or scope["method"] != "POST":
-            raise Problem(Code.PATH_UNKNOWN)
+            raise HttpProblem(Code.PATH_UNKNOWN)
         headers: dict[str, str] = scope[REQUEST].headers
         body = await bytes_of(headers, receive, most=_BODY)
         now_s = self._journal.clock.now() // SECOND
@@ -156,26 +156,26 @@ class SlackPart:
         try:
             await self._take(targets, body, sent)
         except (KeyError, IndexError, TypeError, ValueError, AttributeError):  # not of the form that is documented
-            raise Problem(Code.INVALID_INPUT, "The request cannot be read.") from None
+            raise HttpProblem(Code.INVALID_INPUT, "The request cannot be read.") from None
         await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"0")]})
         await send({"type": "http.response.body", "body": b""})
 
-    def _secret(self, target: Target) -> str:
+    def _secret(self, target: NotifyTarget) -> str:
         return expand(target.secret, self._environ, f"notify {target.name}")
 
-    async def _take(self, targets: Mapping[str, Target], body: bytes, sent: int) -> None:
+    async def _take(self, targets: Mapping[str, NotifyTarget], body: bytes, sent: int) -> None:
         """Keep what someone pressed, or ask them for a reason first."""
         payload = msgspec.json.decode(parse_qs(body.decode(), strict_parsing=True)["payload"][0])
         team, user = payload["team"]["id"], payload["user"]["id"]
         if payload["type"] == "view_submission":
             kept = msgspec.json.decode(payload["view"]["private_metadata"])
             reason = payload["view"]["state"]["values"][_FIELD][_FIELD]["value"] or ""
-            mark, place, decision = msgspec.json.decode(kept["mark"], type=Mark), kept["place"], "deny"
+            mark, place, decision = msgspec.json.decode(kept["mark"], type=ButtonMark), kept["place"], "deny"
         elif payload["type"] == "block_actions":
             (action,) = payload["actions"]
             if "value" not in action:
                 return  # the link, which Slack tells of too
-            mark, reason = msgspec.json.decode(action["value"], type=Mark), ""
+            mark, reason = msgspec.json.decode(action["value"], type=ButtonMark), ""
             place, decision = (
                 f"{payload['container']['channel_id']}/{payload['container']['message_ts']}",
                 action["action_id"],
@@ -193,7 +193,7 @@ class SlackPart:
         press = Press(CHANNEL, f"{team}/{user}", place, decision, mark, line(reason, 1_000), sent, body)
         await keep_press(self._journal, target.name, press)
 
-    async def _target(self, targets: Mapping[str, Target], mark: Mark) -> Target:
+    async def _target(self, targets: Mapping[str, NotifyTarget], mark: ButtonMark) -> NotifyTarget:
         """The target whose app signed, and that a notification was sent to. Raises ValueError."""
         for target in targets.values():
             if await self._journal.head(f"notify/{target.name}/{mark.n}") is not None:

@@ -40,7 +40,7 @@ _WAYS: Final[Mapping[str, tuple[str, ...]]] = {
 """The key that chooses each way, and those that belong to it alone."""
 
 
-class Target(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename={"sender": "from"}):
+class NotifyTarget(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename={"sender": "from"}):
     """One `[[notify]]` table; exactly one of `url`, `email`, `command`, `slack`, `telegram` and `push` is given."""
 
     name: str
@@ -159,9 +159,9 @@ class Target(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         )
 
 
-def target_of(table: Mapping[str, Any], where: str) -> Target:
+def target_of(table: Mapping[str, Any], where: str) -> NotifyTarget:
     """Read one `[[notify]]` table. Raises SettingsError, which quotes no value that may be secret."""
-    target = converted(table, Target, where, "docs/notifications.md shows its keys.")
+    target = converted(table, NotifyTarget, where, "docs/notifications.md shows its keys.")
     reason, remedy = next(filter(None, (check(target, table) for check in _CHECKS)), ("", ""))
     if reason:
         raise SettingsError(f"{where}: {reason}", remedy=remedy)
@@ -177,13 +177,13 @@ def _fits(name: str, patterns: tuple[str, ...]) -> bool:
 _Problem = tuple[str, str] | None
 
 
-def _misnamed(target: Target, _table: Mapping[str, Any]) -> _Problem:
+def _misnamed(target: NotifyTarget, _table: Mapping[str, Any]) -> _Problem:
     if _NAME.fullmatch(target.name):
         return None
     return "name must be lower-case letters, digits, _ and -", "Call it, for example, oncall."
 
 
-def _turns(target: Target, _table: Mapping[str, Any]) -> _Problem:
+def _turns(target: NotifyTarget, _table: Mapping[str, Any]) -> _Problem:
     if target.person:
         return "person is no key", "List people under ask."
     if target.ask and target.after:
@@ -195,7 +195,7 @@ def _turns(target: Target, _table: Mapping[str, Any]) -> _Problem:
     return None
 
 
-def _ways(target: Target, table: Mapping[str, Any]) -> _Problem:
+def _ways(target: NotifyTarget, table: Mapping[str, Any]) -> _Problem:
     ways = [way for way in _WAYS if getattr(target, way)]
     if len(ways) != 1:
         none = "none of url, email, command, slack, telegram and push is given"
@@ -206,7 +206,7 @@ def _ways(target: Target, table: Mapping[str, Any]) -> _Problem:
     return (f"{foreign[0]} does not belong to {ways[0]}", f"Leave {foreign[0]} out.") if foreign else None
 
 
-def _conditions(target: Target, _table: Mapping[str, Any]) -> _Problem:
+def _conditions(target: NotifyTarget, _table: Mapping[str, Any]) -> _Problem:
     if target.after and parse_duration(target.after) is None:
         return f"after must be {EXPECTED}", "Write, for example, 30m."
     if target.after and (final := [event for event in target.on if event not in OPEN]):
@@ -219,7 +219,7 @@ def _conditions(target: Target, _table: Mapping[str, Any]) -> _Problem:
     return None
 
 
-def _quiet(target: Target, _table: Mapping[str, Any]) -> _Problem:
+def _quiet(target: NotifyTarget, _table: Mapping[str, Any]) -> _Problem:
     try:
         window_of(target.quiet)
     except PolicyError as error:
@@ -227,11 +227,11 @@ def _quiet(target: Target, _table: Mapping[str, Any]) -> _Problem:
     return None
 
 
-def _webhook(target: Target, _table: Mapping[str, Any]) -> _Problem:
+def _webhook(target: NotifyTarget, _table: Mapping[str, Any]) -> _Problem:
     return url_problem(target.url) if target.url and "${" not in target.url else None
 
 
-def _mail(target: Target, _table: Mapping[str, Any]) -> _Problem:
+def _mail(target: NotifyTarget, _table: Mapping[str, Any]) -> _Problem:
     if not target.email:
         return None
     wrong = [one for one in (*target.email, target.sender) if one != PERSON and not _ADDRESS.fullmatch(one)]
@@ -243,13 +243,13 @@ def _mail(target: Target, _table: Mapping[str, Any]) -> _Problem:
     return ("a password is given without a user", "Add user.") if target.password and not target.user else None
 
 
-def _program(target: Target, _table: Mapping[str, Any]) -> _Problem:
+def _program(target: NotifyTarget, _table: Mapping[str, Any]) -> _Problem:
     if target.command and (not target.command[0] or any("\0" in word for word in target.command)):
         return "command must be a list of texts, the first of them a program", 'Write ["/path/to/program", …].'
     return None
 
 
-def _slack(target: Target, _table: Mapping[str, Any]) -> _Problem:
+def _slack(target: NotifyTarget, _table: Mapping[str, Any]) -> _Problem:
     if not target.slack:
         return None
     if target.slack != PERSON and not _SLACK.fullmatch(target.slack):
@@ -259,7 +259,7 @@ def _slack(target: Target, _table: Mapping[str, Any]) -> _Problem:
     return url_problem(target.api) if target.api else None
 
 
-def _push(target: Target, _table: Mapping[str, Any]) -> _Problem:
+def _push(target: NotifyTarget, _table: Mapping[str, Any]) -> _Problem:
     if not target.push:
         return None
     if target.push != PERSON or not target.secret:
@@ -267,7 +267,7 @@ def _push(target: Target, _table: Mapping[str, Any]) -> _Problem:
     return url_problem(target.api) if target.api else None
 
 
-def _telegram(target: Target, _table: Mapping[str, Any]) -> _Problem:
+def _telegram(target: NotifyTarget, _table: Mapping[str, Any]) -> _Problem:
     if not target.telegram:
         return None
     if target.telegram != PERSON and not _TELEGRAM.fullmatch(target.telegram):

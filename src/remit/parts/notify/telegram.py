@@ -24,16 +24,16 @@ from remit.parts.notify.answers import Press, keep_press
 from remit.parts.notify.kinds import NotificationSent
 from remit.parts.notify.method import ask
 from remit.parts.notify.occasion import notification_of
-from remit.parts.notify.question_text import Answerable, Mark
-from remit.parts.notify.sender import Answer
+from remit.parts.notify.question_text import Answerable, ButtonMark
+from remit.parts.notify.sender import AttemptEnd
 from remit.redact import line
 from remit.settings.expansion import expand
 
 if TYPE_CHECKING:
     from remit.journal.journal import Journal
     from remit.parts.notify.kinds import AnswerReceived
-    from remit.parts.notify.sender import Message
-    from remit.parts.notify.target import Target
+    from remit.parts.notify.sender import Notice
+    from remit.parts.notify.target import NotifyTarget
     from remit.record.views import ConfirmationView
     from remit.service.service import Service
 
@@ -95,7 +95,7 @@ class _PressUpdate(msgspec.Struct, frozen=True):
 class TelegramApi:
     """Telegram's methods, with the token of one target's bot."""
 
-    def __init__(self, target: Target, environ: Mapping[str, str]) -> None:
+    def __init__(self, target: NotifyTarget, environ: Mapping[str, str]) -> None:
         self._target = target
         self._environ = environ
 
@@ -112,17 +112,17 @@ class TelegramApi:
         except ValueError:
             raise ValueError(f"Telegram answers HTTP {status}") from None
 
-    async def post(self, message: Message, question: Answerable | str | None) -> Answer:
+    async def post(self, message: Notice, question: Answerable | str | None) -> AttemptEnd:
         """Post a message, with buttons if its question is shown whole."""
         body = {"chat_id": int(self._target.telegram), **_plain(text_of(message, question))}
         keys = keys_of(message, question)
         reply = await self.ask("sendMessage", {**body, "reply_markup": {"inline_keyboard": keys}} if keys else body)
         if not reply.ok:
             pause_s = reply.parameters.get("retry_after", 0)
-            return Answer(ok=False, words=_words(reply), pause_s=float(pause_s))
+            return AttemptEnd(ok=False, words=_words(reply), pause_s=float(pause_s))
         shown = question.shown if isinstance(question, Answerable) else ""
         place = msgspec.json.decode(reply.result, type=_Place)
-        return Answer(ok=True, words="posted", place=place.name, shown=shown)
+        return AttemptEnd(ok=True, words="posted", place=place.name, shown=shown)
 
     async def settle(self, place: str, text: str) -> None:
         """Take the buttons from a message, and say in it how its question ended."""
@@ -145,7 +145,7 @@ class Presses:
     """Reads what people press in the chats of one bot."""
 
     def __init__(
-        self, journal: Journal, service: Service, targets: Sequence[Target], environ: Mapping[str, str]
+        self, journal: Journal, service: Service, targets: Sequence[NotifyTarget], environ: Mapping[str, str]
     ) -> None:
         self._journal = journal
         self._service = service
@@ -195,14 +195,14 @@ class Presses:
             _log.warning("%s: a press that is of no message of ours: %s", self._targets[0].name, line(str(error)))
             return
         same = view.digest.removeprefix("sha256:").startswith(digits)
-        mark = Mark(n=notification, c=confirmation, d=view.digest if same else digits)
+        mark = ButtonMark(n=notification, c=confirmation, d=view.digest if same else digits)
         press = Press(CHANNEL, str(query.user.id), query.message.name, decision, mark, "", 0, update, query.id)
         await keep_press(self._journal, target.name, press)
 
-    async def _told(self, view: ConfirmationView, place: str) -> tuple[Target, str]:
+    async def _told(self, view: ConfirmationView, place: str) -> tuple[NotifyTarget, str]:
         """The target whose message this is, else one that was told of the question. Raises LookupError."""
         identity = f"{stream_of(view.caller, view.confirmation)} 1"
-        told: dict[bool, tuple[Target, str]] = {}
+        told: dict[bool, tuple[NotifyTarget, str]] = {}
         for target in self._targets:
             notification = notification_of(target.name, identity)
             stream = f"notify/{target.name}/{notification}"
@@ -216,7 +216,7 @@ class Presses:
         return told.get(True) or told[False]
 
 
-def text_of(message: Message, question: Answerable | str | None) -> str:
+def text_of(message: Notice, question: Answerable | str | None) -> str:
     """The text of a message; of one with buttons, it has the whole question."""
     title = line(message.title, _TITLE)
     if isinstance(question, Answerable):
@@ -225,7 +225,7 @@ def text_of(message: Message, question: Answerable | str | None) -> str:
     return f"{title}\n\n" + "\n".join(message.lines())[: _CUT - len(reason)] + reason
 
 
-def keys_of(message: Message, question: Answerable | str | None) -> list[list[dict[str, str]]]:
+def keys_of(message: Notice, question: Answerable | str | None) -> list[list[dict[str, str]]]:
     """The buttons of a message, by rows. Telegram refuses a message with a link that is not https."""
     link = [{"text": "Open in Remit", "url": message.url}] if message.url.startswith("https://") else []
     buttons: list[dict[str, str]] = []

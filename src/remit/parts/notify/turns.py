@@ -15,7 +15,7 @@ from remit.errors import SettingsError
 from remit.jobs.plans.problem import EXPECTED, parse_duration
 from remit.parts.notify.people import Directory, read_directory
 from remit.parts.notify.settings import NotifySettings
-from remit.parts.notify.target import OPEN, Target, target_of
+from remit.parts.notify.target import OPEN, NotifyTarget, target_of
 from remit.policy.groups import PROVIDED, parse_groups
 from remit.settings.parts import settings_of
 
@@ -26,12 +26,12 @@ _TURN: Final = re.compile(r"(\S+)(?: after (\S+))?")
 _SIGN: Final = "@"
 
 
-def turns_of(target: Target, settings: Settings, where: str) -> list[Target]:
+def turns_of(target: NotifyTarget, settings: Settings, where: str) -> list[NotifyTarget]:
     """Return the target of each person to ask, or the target alone if it asks no one. Raises SettingsError."""
     if not target.ask:
         return [target]
     directory, groups = read_directory(settings), parse_groups(settings.policy.groups)
-    targets: list[Target] = []
+    targets: list[NotifyTarget] = []
     for turn in target.ask:
         match = _TURN.fullmatch(turn)
         if match is None or (match[2] and parse_duration(match[2]) is None):
@@ -50,12 +50,12 @@ def turns_of(target: Target, settings: Settings, where: str) -> list[Target]:
     return targets
 
 
-def read_targets(settings: Settings) -> tuple[Target, ...]:
+def read_targets(settings: Settings) -> tuple[NotifyTarget, ...]:
     """The targets, with references to the environment as written.
 
     Raises SettingsError that names file, number and key, and quotes no value that may be secret.
     """
-    targets: dict[str, Target] = {}
+    targets: dict[str, NotifyTarget] = {}
     for number, table in enumerate(settings_of(settings, "notify", NotifySettings).targets, 1):
         where = f"{settings.sources['notify.targets']}: notify number {number}"
         for target in turns_of(target_of(table, where), settings, where):
@@ -67,24 +67,24 @@ def read_targets(settings: Settings) -> tuple[Target, ...]:
     return tuple(targets.values())
 
 
-class Address(NamedTuple):
+class PersonAddress(NamedTuple):
     """A target, and where it is told now."""
 
-    target: Target
+    target: NotifyTarget
     """The target, with the place of a person where it had none."""
     delegate: str = ""
     """The delegate who is told there in place of its person; empty: no one is."""
 
 
-def addressed(target: Target, directory: Directory, now: int) -> Address:
+def addressed(target: NotifyTarget, directory: Directory, now: int) -> PersonAddress:
     """Return where a target is told: at its own place, at that of its person, or of who stands in for them now."""
     if not target.person:
-        return Address(target)
+        return PersonAddress(target)
     delegate = directory.stand_in(target.person, now)
     if not delegate or not place_of(directory, delegate, target.way):
         delegate = ""
     place = place_of(directory, delegate or target.person, target.way)
-    return Address(replace(target, **{target.way: (place,) if target.way == "email" else place}), delegate)
+    return PersonAddress(replace(target, **{target.way: (place,) if target.way == "email" else place}), delegate)
 
 
 def place_of(directory: Directory, person: str, way: str) -> str:

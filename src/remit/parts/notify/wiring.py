@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from remit.gateway.confirmations import FindStandIns
     from remit.http.access import Access
     from remit.http.guard import Guard
-    from remit.http.router import Mount
-    from remit.parts.notify.channels import Channels
+    from remit.http.router import PartMount
+    from remit.parts.notify.channels import NotifyChannels
     from remit.parts.notify.push import Devices
-    from remit.parts.notify.sender import Answer, Message
-    from remit.parts.notify.target import Target
+    from remit.parts.notify.sender import AttemptEnd, Notice
+    from remit.parts.notify.target import NotifyTarget
     from remit.service.noun_means import NounOpening
     from remit.service.parts import Parts
     from remit.wiring.runtime import Runtime
@@ -74,22 +74,22 @@ def open_notifier(runtime: Runtime) -> Notifier | None:
     return Notifier(work, runtime.engine_for(work, concurrency=len(targets) + AT_ONCE))
 
 
-def _channels(runtime: Runtime) -> Channels:
-    from remit.parts.notify.answers import Answers  # noqa: PLC0415 - few targets can be answered
-    from remit.parts.notify.channels import Channels  # noqa: PLC0415 - few targets can be answered
+def _channels(runtime: Runtime) -> NotifyChannels:
+    from remit.parts.notify.answers import ChannelAnswers  # noqa: PLC0415 - few targets can be answered
+    from remit.parts.notify.channels import NotifyChannels  # noqa: PLC0415 - few targets can be answered
 
     journal, service = runtime.journal, runtime.service
-    answers = Answers(service, journal, read_directory(runtime.settings).accounts)
-    return Channels(service, journal, runtime.services.confirmations.proofs, answers, os.environ)
+    answers = ChannelAnswers(service, journal, read_directory(runtime.settings).accounts)
+    return NotifyChannels(service, journal, runtime.services.confirmations.proofs, answers, os.environ)
 
 
-def open_mounts(remit: Remit, _guard: Guard) -> list[Mount]:
+def open_mounts(remit: Remit, _guard: Guard) -> list[PartMount]:
     """Return what `remit serve` answers at for channels. Raises SettingsError."""
     every = read_targets(remit.settings)
     targets = [target for target in every if target.slack]
     if not targets and not any(target.push for target in every):
         return []
-    from remit.http.router import Mount  # noqa: PLC0415 - only a server needs it
+    from remit.http.router import PartMount  # noqa: PLC0415 - only a server needs it
     from remit.pages.entry import NOBODY  # noqa: PLC0415 - only a server needs it
     from remit.parts.notify.scripts import SCRIPTS, Scripts  # noqa: PLC0415 - only a server needs it
     from remit.parts.notify.slack import PATH, SlackPart  # noqa: PLC0415 - only a server needs it
@@ -97,8 +97,8 @@ def open_mounts(remit: Remit, _guard: Guard) -> list[Mount]:
     async def stranger(_headers: Mapping[str, str]) -> Access:
         return NOBODY
 
-    slack = Mount(PATH, SlackPart(remit.runtime.journal, targets, os.environ), None, stranger)
-    return [slack, Mount(SCRIPTS, Scripts(), None, stranger)]
+    slack = PartMount(PATH, SlackPart(remit.runtime.journal, targets, os.environ), None, stranger)
+    return [slack, PartMount(SCRIPTS, Scripts(), None, stranger)]
 
 
 def open_stand_ins(parts: Parts) -> FindStandIns | None:
@@ -141,7 +141,7 @@ def _check(view: TargetView) -> Check:
 
 
 def _sender(parts: Parts) -> Sender:
-    async def post(target: Target, message: Message, environ: Mapping[str, str]) -> Answer:
+    async def post(target: NotifyTarget, message: Notice, environ: Mapping[str, str]) -> AttemptEnd:
         if target.push:
             return await _devices(parts).send(target, message)
         from remit.parts.notify.channels import post  # noqa: PLC0415 - few targets can be answered

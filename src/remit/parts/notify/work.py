@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from remit.clock import DAY, SECOND
 from remit.engines.passes import FreeWork, ShortPass
 from remit.errors import ChainBrokenError
-from remit.jobs.end import Ended
+from remit.jobs.end import PassEnd
 from remit.journal.event import HeadPatch, HeadQuery
 from remit.journal.kinds import Payload, decode
 from remit.journal.scan import every_head
@@ -31,17 +31,17 @@ from remit.parts.notify.occasion import read_occasion
 from remit.parts.notify.people import Directory
 from remit.parts.notify.quiet import quiet_until
 from remit.parts.notify.sender import message_of
-from remit.parts.notify.turns import Address, addressed
+from remit.parts.notify.turns import PersonAddress, addressed
 from remit.redact import line
 
 if TYPE_CHECKING:
-    from remit.engines.port import Execution
-    from remit.journal.event import Head, Lease
+    from remit.engines.port import StreamExecution
+    from remit.journal.event import Lease, StreamHead
     from remit.journal.journal import Journal
-    from remit.parts.notify.channels import Channels
+    from remit.parts.notify.channels import NotifyChannels
     from remit.parts.notify.occasion import Occasion
-    from remit.parts.notify.sender import Answer, Message, Sender
-    from remit.parts.notify.target import Target
+    from remit.parts.notify.sender import AttemptEnd, Notice, Sender
+    from remit.parts.notify.target import NotifyTarget
     from remit.parts.notify.telegram import Presses
 
 
@@ -51,10 +51,10 @@ class NotificationWork(FreeWork):
     def __init__(
         self,
         journal: Journal,
-        targets: Sequence[Target],
+        targets: Sequence[NotifyTarget],
         sender: Sender,
         console: str,
-        channels: Channels | None = None,
+        channels: NotifyChannels | None = None,
         directory: Directory | None = None,
     ) -> None:
         super().__init__(KIND, journal)
@@ -68,7 +68,7 @@ class NotificationWork(FreeWork):
     def routes(self) -> tuple[str, ...]:
         return tuple(self._targets)
 
-    def take(self, lease: Lease, keeper: str) -> Execution:  # noqa: ARG002 - the port's
+    def take(self, lease: Lease, keeper: str) -> StreamExecution:  # noqa: ARG002 - the port's
         target = self._targets[lease.head.route]
         if lease.head.stream == stream_of(target.name):
             return Follower(self.journal, target, lease, self._presses(target))
@@ -76,7 +76,7 @@ class NotificationWork(FreeWork):
         address = addressed(target, self._directory, self.journal.clock.now())
         return kind(self.journal, address, self._sender, lease, self._console, self._channels)
 
-    def _presses(self, target: Target) -> Presses | None:
+    def _presses(self, target: NotifyTarget) -> Presses | None:
         """Return what people press, if this target is the first with its bot: it is asked for once."""
         same = [other for other in self._targets.values() if other.telegram and other.bot == target.bot]
         return self._channels.presses(same) if self._channels is not None and same[:1] == [target] else None
@@ -100,11 +100,11 @@ class Delivery(ShortPass):
     def __init__(
         self,
         journal: Journal,
-        address: Address,
+        address: PersonAddress,
         sender: Sender,
         lease: Lease,
         console: str,
-        channels: Channels | None = None,
+        channels: NotifyChannels | None = None,
     ) -> None:
         super().__init__(journal, lease, _log)
         self._channels = channels
@@ -113,7 +113,7 @@ class Delivery(ShortPass):
         self._sender = sender
         self._console = console
 
-    async def go(self) -> Ended:
+    async def go(self) -> PassEnd:
         events = await self.journal.read(self.head.stream)
         self.lease.writer.follows(events)
         queued = decode(events[0].kind, events[0].data)
@@ -135,7 +135,7 @@ class Delivery(ShortPass):
             return await self._end(news, partial(self._told, answer, len(failures) + 1, len(told)), "sent")
         return await self._failed(news, answer, failures)
 
-    async def _failed(self, news: Sequence[News], answer: Answer, failures: Sequence[int]) -> Ended:
+    async def _failed(self, news: Sequence[News], answer: AttemptEnd, failures: Sequence[int]) -> PassEnd:
         """Record an attempt that failed, after others at these times, and when the next one is due."""
         attempt, now = len(failures) + 1, self.journal.clock.now()
         again_at = now + int(pause_s(attempt, answer.pause_s) * SECOND)
@@ -172,7 +172,7 @@ class Delivery(ShortPass):
         expires_at = occasion.expires_at if occasion.event == "question" else None
         return quiet_until(self._target.quiet, self.journal.clock.now(), level=occasion.level, expires_at=expires_at)
 
-    def _message(self, news: Sequence[News], told: Sequence[Occasion]) -> Message:
+    def _message(self, news: Sequence[News], told: Sequence[Occasion]) -> Notice:
         """Return the message: about the event that is left, or about many."""
         if len(told) > 1:
             message = digest_of(news[0].queued.notification, told, self._console)
@@ -182,7 +182,7 @@ class Delivery(ShortPass):
         absent = f" (for {line(self._target.person)}, who is absent)" if self._delegate else ""
         return replace(message, title=f"{message.title}{absent}")
 
-    def _told(self, answer: Answer, attempt: int, number: int, item: News) -> Payload:
+    def _told(self, answer: AttemptEnd, attempt: int, number: int, item: News) -> Payload:
         """Return what is recorded of an event once the message was taken that tells of so many."""
         if item.occasion is None or not item.occasion.open:
             return _settled(item)
@@ -197,20 +197,20 @@ class Delivery(ShortPass):
         carrier = self.head.stream.rpartition("/")[2] if number > 1 else ""
         return replace(sent, digest=carrier, message="", shown="") if carrier else sent
 
-    async def _sent(self, message: Message) -> Answer:
+    async def _sent(self, message: Notice) -> AttemptEnd:
         if self._target.answerable and self._channels is not None:
             return await self._channels.send(self._target, message)
         return await self._sender.send(self._target, message)
 
-    async def _park(self, state: str, due_at: int, *payloads: Payload) -> Ended:
+    async def _park(self, state: str, due_at: int, *payloads: Payload) -> PassEnd:
         await self.lease.release(*payloads, patch=HeadPatch(state=state, due_at=due_at))
-        return Ended(how="parked")
+        return PassEnd(how="parked")
 
-    async def _close(self, end: Payload, state: str) -> Ended:
+    async def _close(self, end: Payload, state: str) -> PassEnd:
         await self.lease.release(end, patch=HeadPatch(state=state, due_at=None, closed=True))
-        return Ended(how="failed" if state == "failed" else "completed")
+        return PassEnd(how="failed" if state == "failed" else "completed")
 
-    async def _end(self, news: Sequence[News], end: Callable[[News], Payload], state: str) -> Ended:
+    async def _end(self, news: Sequence[News], end: Callable[[News], Payload], state: str) -> PassEnd:
         """Close the streams of all that a message tells of, in one write."""
         ends = [(item.head, end(item)) for item in news]
         patches = [
@@ -222,13 +222,13 @@ class Delivery(ShortPass):
             for (head, payload), patch in zip(ends[1:], patches[1:], strict=True)
         ]
         await self.lease.release(ends[0][1], patch=patches[0], beside=beside)
-        return Ended(how="failed" if state == "failed" else "completed")
+        return PassEnd(how="failed" if state == "failed" else "completed")
 
 
 class News(NamedTuple):
     """A notification, and what the journal says now about its event; None: no one is told of it."""
 
-    head: Head
+    head: StreamHead
     queued: NotificationQueued
     occasion: Occasion | None
 
@@ -240,7 +240,7 @@ def _settled(_item: News) -> Payload:
 class Settlement(Delivery):
     """A pass over the stream of an answer: the question is decided, and the person is told."""
 
-    async def go(self) -> Ended:
+    async def go(self) -> PassEnd:
         events = await self.journal.read(self.head.stream)
         self.lease.writer.follows(events)
         received = decode(events[0].kind, events[0].data)

@@ -60,7 +60,7 @@ _SMALL_WORTH: Final = 4.0
 _UNKNOWN_LANGUAGE: Final = 0.8
 
 
-class Sentence(NamedTuple):
+class SourceSentence(NamedTuple):
     """A sentence and where it stands."""
 
     start: int
@@ -84,9 +84,9 @@ _Paragraph = list[_Span]
 """The lines of a paragraph without indentation and comment marks."""
 
 
-def sentences(passage: str, *, prose: bool) -> list[Sentence]:
+def sentences(passage: str, *, prose: bool) -> list[SourceSentence]:
     """The sentences of a passage, in order; `prose` is False for source code."""
-    sentences_found: list[Sentence] = []
+    sentences_found: list[SourceSentence] = []
     if prose:
         for paragraph in _paragraphs(passage, _Span(0, len(passage))):
             sentences_found += _split(passage, paragraph, 1.0)
@@ -175,7 +175,7 @@ def _trimmed(passage: str, line: _Span, lead: int) -> _Span:
     return _Span(start, start + len(text.strip()))
 
 
-def _from_code(passage: str, within: _Span) -> Iterator[Sentence]:
+def _from_code(passage: str, within: _Span) -> Iterator[SourceSentence]:
     """Sentences of comments, and lines of code as they are."""
     comment: _Paragraph = []
     for line in _lines(passage, within):
@@ -191,13 +191,13 @@ def _from_code(passage: str, within: _Span) -> Iterator[Sentence]:
     yield from _split(passage, comment, 0.9)
 
 
-def _code_line(passage: str, line: _Span) -> Iterator[Sentence]:
+def _code_line(passage: str, line: _Span) -> Iterator[SourceSentence]:
     text = passage[line.start : line.end]
     if _SHORTEST <= len(text) <= _LONGEST and len(words(text)) >= _WORDS_FEWEST:
-        yield Sentence(line.start, line.end, text, " ".join(text.split()), 0.1, first=False)
+        yield SourceSentence(line.start, line.end, text, " ".join(text.split()), 0.1, first=False)
 
 
-def _split(passage: str, paragraph: _Paragraph, trust: float) -> Iterator[Sentence]:
+def _split(passage: str, paragraph: _Paragraph, trust: float) -> Iterator[SourceSentence]:
     """The sentences of a paragraph; `trust` scales how far they count as prose."""
     if not paragraph:
         return
@@ -216,7 +216,7 @@ def _split(passage: str, paragraph: _Paragraph, trust: float) -> Iterator[Senten
         if _worth_quoting(plain):
             start, stop = place(begin), place(end - 1) + 1
             likeness = trust * _likeness(plain)
-            yield Sentence(start, stop, passage[start:stop], " ".join(plain.split()), likeness, first=begin == 0)
+            yield SourceSentence(start, stop, passage[start:stop], " ".join(plain.split()), likeness, first=begin == 0)
 
 
 def _bounds(joined: str) -> Iterator[tuple[int, int]]:
@@ -262,7 +262,7 @@ Kind = Literal["file", "page", "document"]
 """The kind of a source: a text file in a folder, a page of the web, or a document that is open to agents."""
 
 
-class Piece(NamedTuple):
+class EvidencePiece(NamedTuple):
     """A passage that was read."""
 
     path: str
@@ -295,10 +295,10 @@ class Piece(NamedTuple):
         return "page.md" if self.kind == "page" else self.path
 
 
-class Claim(NamedTuple):
+class ChosenClaim(NamedTuple):
     """A sentence that was chosen."""
 
-    piece: Piece
+    piece: EvidencePiece
     start: int
     """In the file's text."""
     end: int
@@ -314,7 +314,7 @@ class Claim(NamedTuple):
 
 
 class _Candidate(NamedTuple):
-    sentence: Sentence
+    sentence: SourceSentence
     piece: int
     counts: Counter[str]
     length: int
@@ -334,7 +334,7 @@ class _Question(NamedTuple):
     """Words of a sentence."""
 
 
-def choose(query: str, pieces: Sequence[Piece], *, max_sources: int, folder: str = "") -> list[Claim]:
+def choose(query: str, pieces: Sequence[EvidencePiece], *, max_sources: int, folder: str = "") -> list[ChosenClaim]:
     """The best sentences, best first, from at most `max_sources` sources; none where nothing is about the question.
 
     `folder` is what the folder is called that files are from: a word of the question there is met by all of them.
@@ -362,7 +362,7 @@ def choose(query: str, pieces: Sequence[Piece], *, max_sources: int, folder: str
     return [_claim(candidate, pieces[candidate.piece]) for candidate in _varied(scored, pieces, max_sources)]
 
 
-def best(query: str, pieces: Sequence[Piece], wanted: int) -> list[Piece]:
+def best(query: str, pieces: Sequence[EvidencePiece], wanted: int) -> list[EvidencePiece]:
     """The passages that answer best, best first, at most `_PER_FILE` of each source; for pages that were read whole."""
     terms = list(dict.fromkeys([*compounds(query), *map(stem, query_words(query))]))
     texts = [f"{piece.title} {piece.heading} {piece.text}".lower() for piece in pieces]
@@ -375,7 +375,7 @@ def best(query: str, pieces: Sequence[Piece], wanted: int) -> list[Piece]:
             length = _K1 * (1 - _B + _B * len(texts[index]) / mean)
             scores[index] += weight * count * (_K1 + 1) / (count + length) / (1 + _RANK_FADE * pieces[index].rank)
     per_source: Counter[tuple[Kind, str]] = Counter()
-    chosen: list[Piece] = []
+    chosen: list[EvidencePiece] = []
     for score, piece in sorted(zip(scores, pieces, strict=True), key=lambda each: -each[0]):
         if score > 0 and per_source[piece.source] < _PER_FILE and len(chosen) < wanted:
             per_source[piece.source] += 1
@@ -391,16 +391,16 @@ def _counts(term: str, texts: Sequence[str]) -> list[int]:
     return [sum(_stem(word) == term for word in begins.findall(text)) for text in texts]
 
 
-def _place(piece: Piece, folder: str) -> str:
+def _place(piece: EvidencePiece, folder: str) -> str:
     return f"{folder} {piece.path}" if piece.kind == "file" else piece.path
 
 
-def verified(claims: Sequence[Claim]) -> list[Claim]:
+def verified(claims: Sequence[ChosenClaim]) -> list[ChosenClaim]:
     """The claims that stand, character for character, where they say they do."""
     return [claim for claim in claims if claim.text and _quoted(claim) == claim.text]
 
 
-def _quoted(claim: Claim) -> str:
+def _quoted(claim: ChosenClaim) -> str:
     offset = claim.piece.start
     return claim.piece.text[max(0, claim.start - offset) : max(0, claim.end - offset)]
 
@@ -416,7 +416,7 @@ def _terms(names: Sequence[str], text: str) -> Counter[str]:
     return counts
 
 
-def _candidates(names: Sequence[str], pieces: Sequence[Piece]) -> list[_Candidate]:
+def _candidates(names: Sequence[str], pieces: Sequence[EvidencePiece]) -> list[_Candidate]:
     candidates: list[_Candidate] = []
     for index, piece in enumerate(pieces):
         for sentence in sentences(piece.text, prose=is_prose(piece.form)):
@@ -470,16 +470,18 @@ def _score(question: _Question, candidate: _Candidate) -> float:
     return score * (0.1 + 0.9 * sentence.prose) / (1 + _RANK_FADE * question.ranks[candidate.piece])
 
 
-def _claim(candidate: _Candidate, piece: Piece) -> Claim:
+def _claim(candidate: _Candidate, piece: EvidencePiece) -> ChosenClaim:
     sentence = candidate.sentence
     within = [mark for mark in outline(piece.form, piece.text) if 0 < mark.at <= sentence.start]
     heading = within[-1].name if within else piece.heading
-    return Claim(
+    return ChosenClaim(
         piece, piece.start + sentence.start, piece.start + sentence.end, sentence.text, sentence.plain, heading
     )
 
 
-def _varied(scored: Sequence[tuple[float, _Candidate]], pieces: Sequence[Piece], max_sources: int) -> list[_Candidate]:
+def _varied(
+    scored: Sequence[tuple[float, _Candidate]], pieces: Sequence[EvidencePiece], max_sources: int
+) -> list[_Candidate]:
     """The best sentences, no two of which say the same, spread over passages and sources."""
     chosen: list[_Candidate] = []
     stems_chosen: list[frozenset[str]] = []

@@ -23,7 +23,7 @@ from remit.files.index.store import cut
 from remit.files.words import STOP
 from remit.models.message import system, user
 from remit.models.thread import EMPTY
-from remit.parts.recipes.evidence import Claim, Piece, best
+from remit.parts.recipes.evidence import ChosenClaim, EvidencePiece, best
 from remit.parts.recipes.report import Unread
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ _log: Final = logging.getLogger("remit.web")
 class Gathered(NamedTuple):
     """The sources that were read."""
 
-    pieces: list[Piece]
+    pieces: list[EvidencePiece]
     files: int = 0
     """Files and passages that were searched."""
     passages: int = 0
@@ -86,7 +86,7 @@ async def _passages(
     run: Run, kind: Kind, tool: str, args: dict[str, Any], items: list[dict[str, Any]], wanted: int
 ) -> Gathered:
     """The passages that a search found, read in parallel; where one cannot be read, the next takes its place."""
-    pieces: list[Piece] = []
+    pieces: list[EvidencePiece] = []
     unread: list[Unread] = []
     rest = _spread(items)
     while rest and len(pieces) < wanted:
@@ -149,7 +149,7 @@ class _Pages:
 
     def __init__(self) -> None:
         self.texts: set[str] = set()
-        self.pieces: list[Piece] = []
+        self.pieces: list[EvidencePiece] = []
         self.unread: list[Unread] = []
         self.cut: set[str] = set()
 
@@ -164,7 +164,7 @@ class _Pages:
         title = page["title"] or item["title"]
         begins, digest = page.get("pages", []), page["sha256"]
         self.pieces += [
-            Piece(
+            EvidencePiece(
                 path=url,
                 title=title,
                 heading=part.heading,
@@ -218,8 +218,8 @@ def _span(item: dict[str, Any]) -> dict[str, Any]:
     return {name: item[name] for name in ("path", "start", "end", "sha256")}
 
 
-def _passage(kind: Kind, item: dict[str, Any], read: dict[str, Any], rank: int) -> Piece:
-    return Piece(
+def _passage(kind: Kind, item: dict[str, Any], read: dict[str, Any], rank: int) -> EvidencePiece:
+    return EvidencePiece(
         path=item["path"],
         title=item["title"],
         heading=item["heading"],
@@ -256,7 +256,7 @@ class Queries(msgspec.Struct, frozen=True):
     queries: Annotated[list[str], Meta(max_length=10)]
 
 
-class Sentence(msgspec.Struct, frozen=True):
+class AnswerSentence(msgspec.Struct, frozen=True):
     """A sentence of the answer."""
 
     section: str
@@ -265,16 +265,16 @@ class Sentence(msgspec.Struct, frozen=True):
     quotation: str
 
 
-class Answer(msgspec.Struct, frozen=True):
+class WrittenAnswer(msgspec.Struct, frozen=True):
     """What a model writes."""
 
-    sentences: list[Sentence]
+    sentences: list[AnswerSentence]
 
 
-class Written(NamedTuple):
+class ProvenAnswer(NamedTuple):
     """The part of an answer that holds."""
 
-    claims: list[Claim]
+    claims: list[ChosenClaim]
     dropped: int
     """Sentences whose quotation their source does not hold, or that name a number which it lacks."""
 
@@ -294,34 +294,34 @@ async def planned(run: Run, query: str, model: str) -> list[str]:
     return list(dict.fromkeys([query, *filter(None, more)]))[: 1 + _QUERIES]
 
 
-async def written(run: Run, query: str, model: str, claims: Sequence[Claim]) -> Written:
+async def written(run: Run, query: str, model: str, claims: Sequence[ChosenClaim]) -> ProvenAnswer:
     """A model's answer from the passages of chosen claims. Raises ModelError."""
     pieces = list(dict.fromkeys(claim.piece for claim in claims))
     sources = [[each for each in pieces if each.source == source] for source in dict.fromkeys(p.source for p in pieces)]
     shown = "\n\n".join(_source(n, own) for n, own in enumerate(sources, 1))
     thread = EMPTY.add(system(_WRITING), user(f"Question: {query}\n\n{shown}"))
-    answer = await run.model(thread, model=model, output=Answer)
+    answer = await run.model(thread, model=model, output=WrittenAnswer)
     return held(query, answer.value.sentences, sources)
 
 
-def held(query: str, sentences: Sequence[Sentence], sources: Sequence[Sequence[Piece]]) -> Written:
+def held(query: str, sentences: Sequence[AnswerSentence], sources: Sequence[Sequence[EvidencePiece]]) -> ProvenAnswer:
     """The sentences whose quotation stands in the source that they name."""
-    texts = {piece: Text(piece.text) for pieces in sources for piece in pieces}
-    claims: list[Claim] = []
+    texts = {piece: QuotableText(piece.text) for pieces in sources for piece in pieces}
+    claims: list[ChosenClaim] = []
     for sentence in sentences:
         pieces = sources[sentence.source - 1] if 0 < sentence.source <= len(sources) else ()
         claim = next(filter(None, (_claim(sentence, piece, texts[piece]) for piece in pieces)), None)
         if claim is not None and numbers(sentence.sentence) <= numbers(claim.text) | numbers(query):
             claims.append(claim)
-    return Written(claims, len(sentences) - len(claims))
+    return ProvenAnswer(claims, len(sentences) - len(claims))
 
 
-def _claim(sentence: Sentence, piece: Piece, text: Text) -> Claim | None:
+def _claim(sentence: AnswerSentence, piece: EvidencePiece, text: QuotableText) -> ChosenClaim | None:
     span, said = text.find(sentence.quotation), " ".join(sentence.sentence.split())
     if span is None or not said:
         return None
     quoted = piece.text[span.start : span.end]
-    return Claim(
+    return ChosenClaim(
         piece,
         piece.start + span.start,
         piece.start + span.end,
@@ -333,7 +333,7 @@ def _claim(sentence: Sentence, piece: Piece, text: Text) -> Claim | None:
     )
 
 
-def _source(number: int, pieces: Sequence[Piece]) -> str:
+def _source(number: int, pieces: Sequence[EvidencePiece]) -> str:
     own = sorted(pieces, key=lambda piece: piece.start)
     return f"[{number}] {own[0].title} ({own[0].path})\n" + "\n…\n".join(piece.text for piece in own)
 
@@ -350,14 +350,14 @@ _WITHIN: Final = re.compile(r"[.,]\d")
 """The rest of a number."""
 
 
-class Span(NamedTuple):
+class QuotationSpan(NamedTuple):
     """Where a quotation stands."""
 
     start: int
     end: int
 
 
-class Text:
+class QuotableText:
     """A text in which quotations are looked for, in time linear in its length."""
 
     def __init__(self, text: str) -> None:
@@ -369,7 +369,7 @@ class Text:
         for word in words:
             self._places.append(self._places[-1] + len(word[0]) + 1)
 
-    def find(self, quotation: str) -> Span | None:
+    def find(self, quotation: str) -> QuotationSpan | None:
         """Return where the text has a quotation as whole words; None: nowhere, or the quotation says too little."""
         wanted = " ".join(quotation.split()).translate(_FORMS).strip(_AROUND)
         if len(wanted) < (_FEWEST if wanted.isascii() else _FEWEST // 2):
@@ -378,7 +378,7 @@ class Text:
         while start >= 0:
             end = start + len(wanted)
             if not self._is_cut(start, end):
-                return Span(self._place(start), self._place(end - 1) + 1)
+                return QuotationSpan(self._place(start), self._place(end - 1) + 1)
             start = self._folded.find(wanted, start + 1)
         return None
 

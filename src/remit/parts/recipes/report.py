@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from remit.files.text import suffix_of
-from remit.parts.recipes.evidence import Claim, Kind
+from remit.parts.recipes.evidence import ChosenClaim, Kind
 
 _CODE_SPAN: Final = re.compile(r"(?<!`)(`{1,2})(?!`)([^`\\\[\]<>!]+)(?<!`)\1(?!`)")
 _ACTIVE: Final = re.compile(r"[`*\[<]|~(?=~)|(?<![^\W_])_+|_+(?![^\W_])|&(?=#?\w)|\\(?=[!-/:-@\[-`{-~]|\Z)")
@@ -110,7 +110,7 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
     """Whether its end was too far away to be read."""
 
 
-class Facts(msgspec.Struct, frozen=True, kw_only=True):
+class ReportFacts(msgspec.Struct, frozen=True, kw_only=True):
     """What a report says beside its quotations."""
 
     query: str
@@ -123,7 +123,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     note: str = ""
 
 
-class Report(Facts, frozen=True, kw_only=True):
+class Report(ReportFacts, frozen=True, kw_only=True):
     """An answer of which every part is quoted."""
 
     evidence: list[Citation]
@@ -134,7 +134,7 @@ class Report(Facts, frozen=True, kw_only=True):
     """The report as Markdown."""
 
 
-def compose(facts: Facts, claims: Sequence[Claim], cut: frozenset[str] = frozenset()) -> Report:
+def compose(facts: ReportFacts, claims: Sequence[ChosenClaim], cut: frozenset[str] = frozenset()) -> Report:
     """The report on verified claims, which come best first, or in the order in which a model wrote them.
 
     `cut` are the sources whose end is missing.
@@ -155,15 +155,15 @@ def compose(facts: Facts, claims: Sequence[Claim], cut: frozenset[str] = frozens
     return msgspec.structs.replace(bare, report="\n".join(_lines(bare)))
 
 
-def _by_source(claims: Sequence[Claim]) -> dict[tuple[Kind, str], list[Claim]]:
+def _by_source(claims: Sequence[ChosenClaim]) -> dict[tuple[Kind, str], list[ChosenClaim]]:
     """The claims by source, the one with the best claim first, each one's in the order of its text."""
-    groups: dict[tuple[Kind, str], list[Claim]] = {}
+    groups: dict[tuple[Kind, str], list[ChosenClaim]] = {}
     for claim in claims:
         groups.setdefault(claim.piece.source, []).append(claim)
     return {source: sorted(group, key=lambda claim: claim.start) for source, group in groups.items()}
 
 
-def _citation(n: int, claim: Claim, index: int) -> Citation:
+def _citation(n: int, claim: ChosenClaim, index: int) -> Citation:
     text, start, end = claim.piece.text, claim.start - claim.piece.start, claim.end - claim.piece.start
     return Citation(
         n=n,

@@ -13,7 +13,7 @@ from remit.jobs.run import Run
 from remit.parts.recipes.evidence import choose, verified
 from remit.parts.recipes.gather import (
     Gathered,
-    Written,
+    ProvenAnswer,
     from_documents,
     from_folder,
     from_web,
@@ -21,7 +21,7 @@ from remit.parts.recipes.gather import (
     planned,
     written,
 )
-from remit.parts.recipes.report import Facts, Searched, compose
+from remit.parts.recipes.report import ReportFacts, Searched, compose
 
 _PASSAGES_PER_SOURCE: Final = 3
 _PAGES_PER_SOURCE: Final = 2
@@ -66,8 +66,8 @@ async def research_report(
     pieces = [*files.pieces, *papers.pieces, *pages.pieces]
     called = files.folder.rpartition("/")[2]
     claims = verified(choose(query, pieces, max_sources=max_sources, folder=called))
-    answer = await written(run, query, model, claims) if model and claims else Written([], 0)
-    facts = Facts(
+    answer = await written(run, query, model, claims) if model and claims else ProvenAnswer([], 0)
+    facts = ReportFacts(
         query=query,
         searched=Searched(
             folder=files.folder,

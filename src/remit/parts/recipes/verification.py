@@ -14,7 +14,7 @@ import msgspec
 
 from remit.canonical import sha256
 from remit.errors import ChainBrokenError, PayloadErasedError, RecordPrunedError
-from remit.evidence.answer import Answer, Verdict
+from remit.evidence.answer import CheckAnswer, Verdict
 from remit.parts.recipes.report import Report
 from remit.record.search import JobSearch
 
@@ -25,7 +25,7 @@ _PAGE: Final = 100
 _GONE: Final = (PayloadErasedError, RecordPrunedError, ChainBrokenError)
 
 
-def reader_of(file: Path) -> Callable[[Any], Awaitable[Answer]] | None:
+def reader_of(file: Path) -> Callable[[Any], Awaitable[CheckAnswer]] | None:
     """Return the check of a file that looks like a report; None: it is none. Raise OSError."""
     if file.suffix not in (".md", ".json", ".html") or not file.is_file() or file.stat().st_size > _LONGEST:
         return None
@@ -39,7 +39,7 @@ def reader_of(file: Path) -> Callable[[Any], Awaitable[Answer]] | None:
     return partial(_answer, sha256(data), "invalid" if file.suffix == ".json" else "undecidable")
 
 
-async def _answer(digest: str, unknown: Verdict, service: Any) -> Answer:
+async def _answer(digest: str, unknown: Verdict, service: Any) -> CheckAnswer:
     async for job in _jobs(service):
         try:
             files = {row.path: row.sha256 for row in await service.artifacts.rows(job) if row.path in _FILES}
@@ -47,11 +47,13 @@ async def _answer(digest: str, unknown: Verdict, service: Any) -> Answer:
                 report = msgspec.json.decode(await service.artifacts.read(job, files["report.json"]), type=Report)
                 return _compared(job, report, await _texts(service, job))
         except _GONE as error:
-            return Answer("undecidable", "record_gone", f"what {job} rests on is not kept any more: {error.message}")
+            return CheckAnswer(
+                "undecidable", "record_gone", f"what {job} rests on is not kept any more: {error.message}"
+            )
         except (KeyError, msgspec.DecodeError):
-            return Answer("undecidable", "report_old", f"{job} wrote it, with an older Remit that kept no places")
+            return CheckAnswer("undecidable", "report_old", f"{job} wrote it, with an older Remit that kept no places")
     reason = f"no {_RECIPE} in this journal wrote these bytes: they were changed since, or the journal is another"
-    return Answer(unknown, "report_unknown", reason)
+    return CheckAnswer(unknown, "report_unknown", reason)
 
 
 async def _jobs(service: Any) -> AsyncIterator[str]:
@@ -83,12 +85,18 @@ def _strings(value: Any) -> list[str]:
     return [text for part in parts for text in _strings(part)]
 
 
-def _compared(job: str, report: Report, texts: dict[str, str]) -> Answer:
+def _compared(job: str, report: Report, texts: dict[str, str]) -> CheckAnswer:
     count = len(report.evidence)
     for each in report.evidence:
         text, place = texts.get(each.stored.sha256), each.stored
         if text is None:
-            return Answer("invalid", "source_unknown", f"no step of {job} gave the text of quotation {each.n}", count)
+            return CheckAnswer(
+                "invalid", "source_unknown", f"no step of {job} gave the text of quotation {each.n}", count
+            )
         if text[place.start : place.end] != each.text:
-            return Answer("invalid", "quotation_differs", f"{job} read something else for quotation {each.n}", count)
-    return Answer("valid", None, f"{job} wrote it, and each of its {count} quotations stands in what it read", count)
+            return CheckAnswer(
+                "invalid", "quotation_differs", f"{job} read something else for quotation {each.n}", count
+            )
+    return CheckAnswer(
+        "valid", None, f"{job} wrote it, and each of its {count} quotations stands in what it read", count
+    )

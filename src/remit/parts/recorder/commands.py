@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from remit.cli import exit_codes
-from remit.cli.context import State
-from remit.cli.group import Entry, LazyGroup, show_help
+from remit.cli.context import CommandState
+from remit.cli.group import LazyCommand, LazyGroup, show_help
 from remit.cli.options import json_option, pass_state
 from remit.errors import SettingsError, UsageError
 
 if TYPE_CHECKING:
     from remit.evidence.note import Checkpoint
-    from remit.parts.recorder.keys import Signer
+    from remit.parts.recorder.keys import RecordSigner
 
-COMMANDS: Final[dict[str, Entry]] = {
-    "key": Entry("Commands", "Make the key if there is none, and print its public half."),
-    "sign": Entry("Commands", "Sign what is recorded now, once."),
-    "checkpoints": Entry("Commands", "Print the signed checkpoints in the journal."),
+COMMANDS: Final[dict[str, LazyCommand]] = {
+    "key": LazyCommand("Commands", "Make the key if there is none, and print its public half."),
+    "sign": LazyCommand("Commands", "Sign what is recorded now, once."),
+    "checkpoints": LazyCommand("Commands", "Print the signed checkpoints in the journal."),
 }
 
 
@@ -37,7 +37,7 @@ def command(context: click.Context) -> None:
 @command.command("key")
 @json_option("the public key")
 @pass_state
-def key_command(state: State) -> int:
+def key_command(state: CommandState) -> int:
     """Make the key if there is none, and print its public half.
 
     Give the public key to those who will verify: `remit verify --key KEY`. The private one stays in the file of
@@ -64,7 +64,7 @@ def key_command(state: State) -> int:
 @command.command("sign")
 @json_option("the checkpoint, and why places did not take it")
 @pass_state
-def sign_command(state: State) -> int:
+def sign_command(state: CommandState) -> int:
     """Sign what is recorded now, once.
 
     For a journal that no server or worker keeps open: run it after `remit run`, or by cron. It does nothing while
@@ -110,7 +110,7 @@ def sign_command(state: State) -> int:
 )
 @json_option("the checkpoints")
 @pass_state
-def checkpoints_command(state: State, limit: int, stamps: Path | None) -> int:
+def checkpoints_command(state: CommandState, limit: int, stamps: Path | None) -> int:
     """Print the signed checkpoints in the journal, the newest last, as signed notes (c2sp.org)."""
     from remit.cli.runner import run_to_end
     from remit.parts.recorder.log import notes, stamps_of
@@ -159,7 +159,13 @@ def checkpoints_command(state: State, limit: int, stamps: Path | None) -> int:
 @click.option("--port", metavar="PORT", default=8765, type=click.IntRange(0, 65535), help="The port. Default: 8765.")
 @pass_state
 def witness_command(
-    state: State, logs: tuple[str, ...], recorders: tuple[Path, ...], name: str, folder: Path, host: str, port: int
+    state: CommandState,
+    logs: tuple[str, ...],
+    recorders: tuple[Path, ...],
+    name: str,
+    folder: Path,
+    host: str,
+    port: int,
 ) -> int:
     """Hold the checkpoints of journals, and refuse what does not continue them.
 
@@ -174,14 +180,14 @@ def witness_command(
     from remit.evidence.note import WITNESS, is_name
     from remit.journal.seals import contents
     from remit.journal.signing_key import private_keys
-    from remit.parts.recorder.keys import Signer, key_of
+    from remit.parts.recorder.keys import RecordSigner, key_of
     from remit.parts.recorder.witness import Witness, open_anchors, serve
 
     if not is_name(name):
         raise UsageError("--name holds a space or a +", remedy="Write, say, witness.example.org/w1.")
     place = folder / "witness.pem"
     _make(place)
-    signer = Signer(name, private_keys(contents(place, "--folder"), str(place))[0], WITNESS)
+    signer = RecordSigner(name, private_keys(contents(place, "--folder"), str(place))[0], WITNESS)
     if not logs and not recorders:
         return _print(state, signer, place)
     clock = SystemClock()
@@ -206,7 +212,7 @@ def _make(place: Path) -> None:
         raise UsageError(f"cannot make {place}: {error.strerror}", remedy="Choose another place.") from error
 
 
-def _print(state: State, signer: Signer, place: Path | None) -> int:
+def _print(state: CommandState, signer: RecordSigner, place: Path | None) -> int:
     if state.as_json:
         state.output.json({"key": str(signer.key), "file": str(place) if place else ""})
     else:

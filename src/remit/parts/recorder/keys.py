@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from remit.clock import SECOND
 from remit.errors import SettingsError
-from remit.evidence.note import LOG, WITNESS, Checkpoint, Key, encoded, is_name, text_of
+from remit.evidence.note import LOG, WITNESS, Checkpoint, NoteKey, encoded, is_name, text_of
 from remit.journal.signing_key import KeyPlace
 from remit.settings.places import data_folder
 
@@ -31,12 +31,12 @@ if TYPE_CHECKING:
 _TIME_BYTES: Final = 8
 
 
-class Signer:
+class RecordSigner:
     """A private key, and the name that it signs under."""
 
     def __init__(self, name: str, private: Ed25519PrivateKey, kind: Literal[1, 4] = LOG) -> None:
         self._private = private
-        self.key = Key(name, private.public_key().public_bytes_raw(), kind)
+        self.key = NoteKey(name, private.public_key().public_bytes_raw(), kind)
 
     def line(self, checkpoint: Checkpoint, at: int = 0) -> str:
         """The line of the signature; `at`: when a witness signs, in seconds since the Unix epoch."""
@@ -57,28 +57,28 @@ def key_place(own: RecorderSettings, environ: Mapping[str, str]) -> KeyPlace:
     return KeyPlace("recorder", own.key, own.key_command, "Run `remit recorder key` to create it.", file)
 
 
-async def load_signers(own: RecorderSettings, environ: Mapping[str, str], folder: Path) -> list[Signer]:
+async def load_signers(own: RecorderSettings, environ: Mapping[str, str], folder: Path) -> list[RecordSigner]:
     """The key to sign with, then former ones. Raises SettingsError."""
     return _signers(own, await key_place(own, environ).load(environ, folder))
 
 
-def known_signers(own: RecorderSettings, environ: Mapping[str, str]) -> list[Signer]:
+def known_signers(own: RecorderSettings, environ: Mapping[str, str]) -> list[RecordSigner]:
     """The same, without running a program; empty if there is no key, or a program prints it. Raises SettingsError."""
     return _signers(own, key_place(own, environ).known(environ))
 
 
-def key_of(text: str, setting: str) -> Key:
+def key_of(text: str, setting: str) -> NoteKey:
     """A public key that a setting or an option names. Raises SettingsError."""
     try:
-        return Key.parse(text)
+        return NoteKey.parse(text)
     except ValueError as error:
         raise SettingsError(f"{setting}: {error}", remedy="Copy it whole, as it was printed: name+id+key.") from error
 
 
-def _signers(own: RecorderSettings, keys: list[Ed25519PrivateKey]) -> list[Signer]:
+def _signers(own: RecorderSettings, keys: list[Ed25519PrivateKey]) -> list[RecordSigner]:
     if keys and not is_name(own.origin):
         raise SettingsError("recorder.origin: a space or a + stands in it", remedy="Write, say, example.com/agents.")
-    return [Signer(own.origin, key) for key in keys]
+    return [RecordSigner(own.origin, key) for key in keys]
 
 
 TYPE: Final = "application/timestamp-query"

@@ -14,16 +14,16 @@ import msgspec
 from remit.canonical import canonical
 from remit.errors import ChainBrokenError
 from remit.evidence.merkle import Tree
-from remit.evidence.note import Checkpoint, Key, decoded, encoded, signed_by
+from remit.evidence.note import Checkpoint, NoteKey, decoded, encoded, signed_by
 from remit.evidence.proofs import leaf_of
-from remit.journal.event import End, HeadQuery
+from remit.journal.event import HeadQuery, StreamEnd
 from remit.journal.kinds import decode
 from remit.journal.scan import every_head
 from remit.journal.signing_key import is_signature
 from remit.parts.recorder.kinds import RecorderCheckpoint, RecorderClosed, RecorderOpened
 
 if TYPE_CHECKING:
-    from remit.journal.event import Event, Head
+    from remit.journal.event import Event, StreamHead
     from remit.journal.journal import Journal
 
 KIND: Final = "recorder"
@@ -35,10 +35,10 @@ _DOMAIN: Final = b"remit-recorder-key-1\0"
 _leaves = msgspec.json.Decoder(list[tuple[str, int, str]]).decode
 
 
-class Session(NamedTuple):
+class LogSession(NamedTuple):
     """One session as it is recorded."""
 
-    head: Head
+    head: StreamHead
     opened: RecorderOpened
     payloads: tuple[RecorderCheckpoint | RecorderClosed, ...]
     """The events after it."""
@@ -71,44 +71,44 @@ def stream_of(session: int) -> str:
     return f"recorder/{session}"
 
 
-def session_of(head: Head, events: Sequence[Event]) -> Session:
+def session_of(head: StreamHead, events: Sequence[Event]) -> LogSession:
     """A session of its events, the whole stream. Raises ChainBrokenError if it does not begin as one."""
     payloads = [decode(event.kind, event.data) for event in events]
     if not payloads or not isinstance(payloads[0], RecorderOpened) or head.stream != stream_of(payloads[0].session):
         raise ChainBrokenError(f"{head.stream}: it does not begin as the session of a recorder", remedy=_LOOK)
     rest = tuple(payload for payload in payloads if isinstance(payload, RecorderCheckpoint | RecorderClosed))
-    return Session(head, payloads[0], rest, events[-1].at)
+    return LogSession(head, payloads[0], rest, events[-1].at)
 
 
-async def newest(journal: Journal, origin: str = "") -> Session | None:
+async def newest(journal: Journal, origin: str = "") -> LogSession | None:
     """The newest session, of a log or of any, proven. Raises ChainBrokenError."""
     labels = {ORIGIN: origin} if origin else {}
     heads = await journal.heads(HeadQuery(kind=KIND, labels=labels, limit=1))
     return await read(journal, heads[0]) if heads else None
 
 
-async def read(journal: Journal, head: Head) -> Session:
+async def read(journal: Journal, head: StreamHead) -> LogSession:
     """A session, proven. Raises ChainBrokenError."""
     events = [event for event in await journal.read(head.stream) if event.seq <= head.seq]
     journal.prove(head, events)
     return session_of(head, events)
 
 
-def sessions(journal: Journal, origin: str = "") -> AsyncIterator[Head]:
+def sessions(journal: Journal, origin: str = "") -> AsyncIterator[StreamHead]:
     """The heads of every session, of a log or of any, the newest first."""
     return every_head(journal, HeadQuery(kind=KIND, labels={ORIGIN: origin} if origin else {}))
 
 
-def encode_leaves(ends: Iterable[End]) -> bytes:
+def encode_leaves(ends: Iterable[StreamEnd]) -> bytes:
     """The form in which a checkpoint records its leaves."""
     return msgspec.json.encode([(end.stream, end.seq, end.hash.hex()) for end in ends])
 
 
-async def leaves_of(journal: Journal, checkpoint: RecorderCheckpoint) -> list[End]:
+async def leaves_of(journal: Journal, checkpoint: RecorderCheckpoint) -> list[StreamEnd]:
     """The leaves that a checkpoint added. Raises ChainBrokenError."""
     data = await journal.value(checkpoint.leaves, checkpoint.leaves_blob)
     try:
-        return [End(stream, seq, bytes.fromhex(chained)) for stream, seq, chained in _leaves(data or b"")]
+        return [StreamEnd(stream, seq, bytes.fromhex(chained)) for stream, seq, chained in _leaves(data or b"")]
     except (msgspec.DecodeError, ValueError) as error:
         raise ChainBrokenError(f"the leaves of a checkpoint cannot be read: {error}", remedy=_LOOK) from error
 
@@ -138,13 +138,13 @@ async def stamps_of(journal: Journal) -> list[tuple[Checkpoint, bytes]]:
     return stamps
 
 
-def hashed(ends: Iterable[End]) -> list[bytes]:
+def hashed(ends: Iterable[StreamEnd]) -> list[bytes]:
     """The hash of each leaf."""
     encode = msgspec.json.encode
     return [leaf_of(encode((end.stream, end.seq, end.hash.hex()))) for end in ends]
 
 
-def handover(origin: str, old: str, new: Key, tree: Tree) -> bytes:
+def handover(origin: str, old: str, new: NoteKey, tree: Tree) -> bytes:
     """The text that the old key signs when another takes its place."""
     return _DOMAIN + canonical([origin, old, str(new), tree.size, encoded(tree.root)])
 
@@ -152,7 +152,7 @@ def handover(origin: str, old: str, new: Key, tree: Tree) -> bytes:
 class Grown(NamedTuple):
     """The log as far as it is recorded."""
 
-    session: Session
+    session: LogSession
     """The newest one."""
     tree: Tree
     since: Tree
@@ -166,7 +166,7 @@ async def grown(journal: Journal, origin: str, since: int | None = None) -> Grow
 
     Raises ChainBrokenError if it is not what was signed, or never had so few leaves or so many.
     """
-    chain: list[Session] = []
+    chain: list[LogSession] = []
     async for head in sessions(journal, origin):
         chain.insert(0, await read(journal, head))
         if since is None or chain[0].opened.size <= since:
@@ -196,7 +196,7 @@ def wrong(opened: RecorderOpened, said: RecorderCheckpoint, tree: Tree) -> str:
     if checkpoint != Checkpoint(opened.origin, tree.size, tree.root):
         return f"the checkpoint over {said.size} leaves is not what its leaves make"
     try:
-        key = Key.parse(opened.key)
+        key = NoteKey.parse(opened.key)
     except ValueError as error:
         return f"its key cannot be read: {error}"
     if key.name != opened.origin or signed_by(checkpoint, (said.signature,), key, is_signature) is None:

@@ -28,7 +28,7 @@ from remit.journal.blobs import Packed, pack
 from remit.journal.signing_key import is_signature
 from remit.parts.recorder.keys import TYPE, check_answer, key_of, query, roots_in
 from remit.parts.recorder.log import grown
-from remit.process.child import Child
+from remit.process.child import ChildProcess
 from remit.process.environment import environment
 from remit.redact import line
 from remit.settings.expansion import expand, sendable
@@ -45,7 +45,7 @@ _OK, _CONFLICT = 200, 409
 _HERE: Final = frozenset({"127.0.0.1", "::1", "localhost"})
 
 
-class Published(msgspec.Struct, frozen=True):
+class PublishedState(msgspec.Struct, frozen=True):
     """What a witness cosigned last, and an authority stamped."""
 
     cosigned: int = 0
@@ -68,7 +68,7 @@ class Publisher:
         self._journal, self._own, self._environ, self._folder = journal, own, environ, folder
         self._newest: _Newest | None = None
         self._new = asyncio.Event()
-        self.published = Published()
+        self.published = PublishedState()
         self._seen: Tree | None = None
         """The log as the witness holds it; None: not known."""
         self._from = -1
@@ -144,7 +144,7 @@ class Publisher:
             self.failures.pop(place, None)
 
     async def _run(self, command: Sequence[str], text: str) -> None:
-        child = Child()
+        child = ChildProcess()
         try:
             await child.start(command, env=environment(self._environ, {}), cwd=str(self._folder))
             child.write(text.encode())

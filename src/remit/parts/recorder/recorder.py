@@ -25,13 +25,13 @@ from remit.errors import AppendConflictError
 from remit.evidence.merkle import Tree
 from remit.evidence.note import Checkpoint, Note, encoded
 from remit.journal.blobs import pack
-from remit.journal.event import Blob, End, Fold, HeadPatch
+from remit.journal.event import Blob, HeadPatch, JournalFold, StreamEnd
 from remit.journal.leases import Owner
 from remit.journal.retirement import STREAM
-from remit.parts.recorder.keys import Signer
+from remit.parts.recorder.keys import RecordSigner
 from remit.parts.recorder.kinds import RecorderCheckpoint, RecorderClosed, RecorderOpened
-from remit.parts.recorder.log import KIND, ORIGIN, Session, encode_leaves, grown, handover, hashed, newest, stream_of
-from remit.parts.recorder.publisher import Published
+from remit.parts.recorder.log import KIND, ORIGIN, LogSession, encode_leaves, grown, handover, hashed, newest, stream_of
+from remit.parts.recorder.publisher import PublishedState
 from remit.version import __version__
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ MISSED: Final = 3
 """So many times H without a checkpoint, and another process takes over."""
 
 
-class Terms(msgspec.Struct, frozen=True, kw_only=True):
+class RecorderTerms(msgspec.Struct, frozen=True, kw_only=True):
     """What a recorder signs, and how often."""
 
     origin: str
@@ -58,10 +58,12 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
     """The settings without secrets, as JSON."""
 
 
-class Recorder:
+class LogRecorder:
     """Records one log; another process may take its turn."""
 
-    def __init__(self, journal: Journal, terms: Terms, signers: Sequence[Signer], publisher: Publisher) -> None:
+    def __init__(
+        self, journal: Journal, terms: RecorderTerms, signers: Sequence[RecordSigner], publisher: Publisher
+    ) -> None:
         self._journal = journal
         self._terms = terms
         self._signers = signers
@@ -127,7 +129,7 @@ class Recorder:
                 return None
             writer = self._journal.writer(last.head.stream, KIND, last.head)
             tree = await self._tree_of(last.opened.origin)
-            closed = self._closed("lost", len(last.checkpoints), tree, Published())
+            closed = self._closed("lost", len(last.checkpoints), tree, PublishedState())
             await self._journal.append(writer, closed, synced=True, patch=HeadPatch(state="closed", closed=True))
         log = await grown(self._journal, self._terms.origin)
         kept = await self._journal.folds.read(self._fold)
@@ -141,7 +143,7 @@ class Recorder:
         self._writer, self._began, self._signed_at, self._checkpoints = writer, began, 0, 0
         return writer
 
-    def _is_over(self, session: Session) -> bool:
+    def _is_over(self, session: LogSession) -> bool:
         owner = Owner.parse(session.opened.owner)
         silent = self._journal.clock.now() - session.last_at
         ours = session.opened.owner == str(self._owner)  # left behind by a failure of the journal
@@ -183,16 +185,16 @@ class Recorder:
             await self._journal.append(writer, closed, synced=True, patch=patch, blobs=seen.stamp.blobs)
             self._stamped = max(self._stamped, seen.stamped)
 
-    def _seen(self) -> Published:
+    def _seen(self) -> PublishedState:
         """Return what others said of the log, without a stamp that is recorded."""
         seen = self._publisher.published
         if seen.stamped > self._stamped:
             return seen
-        return Published(seen.cosigned, seen.cosignatures)
+        return PublishedState(seen.cosigned, seen.cosignatures)
 
     @staticmethod
     def _closed(
-        reason: Literal["stopped", "day", "lost"], checkpoints: int, tree: Tree, published: Published
+        reason: Literal["stopped", "day", "lost"], checkpoints: int, tree: Tree, published: PublishedState
     ) -> RecorderClosed:
         return RecorderClosed(
             reason=reason,
@@ -208,7 +210,7 @@ class Recorder:
 
     # --- checkpoints
 
-    async def _sign(self, writer: StreamWriter, ends: Sequence[End], position: int) -> None:
+    async def _sign(self, writer: StreamWriter, ends: Sequence[StreamEnd], position: int) -> None:
         signer = self._signers[0]
 
         def made() -> tuple[list[bytes], Tree, Checkpoint, str, bytes]:
@@ -238,7 +240,7 @@ class Recorder:
         self._publisher.offer(Note(checkpoint, (line,)), tree, hashes)
         self._tree, self._signed_at = tree, at
         self._position, self._checkpoints = position, self._checkpoints + 1
-        if await self._journal.folds.keep([Fold(self._fold, position, b"")], self._kept):
+        if await self._journal.folds.keep([JournalFold(self._fold, position, b"")], self._kept):
             self._kept = position
         else:  # of the process that signed before, at the same moment
             kept = await self._journal.folds.read(self._fold)

@@ -14,19 +14,29 @@ from typing import TYPE_CHECKING, Final
 from remit.codes import Code
 from remit.errors import ChainBrokenError
 from remit.evidence.merkle import Tree
-from remit.evidence.note import WITNESS, Checkpoint, Key, Note, decoded, signed_by
+from remit.evidence.note import WITNESS, Checkpoint, Note, NoteKey, decoded, signed_by
 from remit.journal.kinds import StreamPruned, decode
 from remit.journal.retirement import STREAM
 from remit.journal.signing_key import is_signature
 from remit.parts.recorder.keys import can_read, is_over, stamped_at
 from remit.parts.recorder.kinds import RecorderCheckpoint
-from remit.parts.recorder.log import KIND, Session, handover, hashed, leaves_of, session_of, sessions, stamp_of, wrong
-from remit.service.verification import Findings, Problem
+from remit.parts.recorder.log import (
+    KIND,
+    LogSession,
+    handover,
+    hashed,
+    leaves_of,
+    session_of,
+    sessions,
+    stamp_of,
+    wrong,
+)
+from remit.service.verification import StreamProblem, VerifierFindings
 
 if TYPE_CHECKING:
     from cryptography.x509 import Certificate
 
-    from remit.journal.event import Event, Head
+    from remit.journal.event import Event, StreamHead
     from remit.journal.journal import Journal
 
 _NAMED: Final = "named"
@@ -36,7 +46,7 @@ class LogVerifier:
     """One look at the whole journal, or at some streams of it."""
 
     def __init__(
-        self, journal: Journal, keys: Sequence[Key], notes: Sequence[Note], roots: Sequence[Certificate] = ()
+        self, journal: Journal, keys: Sequence[NoteKey], notes: Sequence[Note], roots: Sequence[Certificate] = ()
     ) -> None:
         self._roots = roots if can_read() else ()
         self._journal = journal
@@ -48,7 +58,7 @@ class LogVerifier:
         self._leaves: defaultdict[str, dict[int, bytes]] = defaultdict(dict)
         self._seen = set[str]()
         self._uncovered = 0
-        self._problems: list[Problem] = []
+        self._problems: list[StreamProblem] = []
 
     async def begin(self) -> None:
         heads = [head async for head in sessions(self._journal)]
@@ -74,27 +84,27 @@ class LogVerifier:
         keys = (*self._keys, *(self._logs[origin].keys if origin in self._logs else ()))
         return any(key.name == origin and note.signed_by(key, is_signature) is not None for key in keys)
 
-    def take(self, head: Head, events: Sequence[Event]) -> Iterator[Problem]:
+    def take(self, head: StreamHead, events: Sequence[Event]) -> Iterator[StreamProblem]:
         if leaves := self._leaves.get(head.stream):
             stub = decode(events[0].kind, events[0].data) if events[0].kind == StreamPruned.KIND else None
             if isinstance(stub, StreamPruned) and leaves.get(stub.events, b"").hex() not in {"", stub.hash}:
                 text = f"{head.stream}: its stub does not continue what was signed"
-                yield Problem(head.stream, Code.CHECKPOINT_DIFFERS, text)
+                yield StreamProblem(head.stream, Code.CHECKPOINT_DIFFERS, text)
             for event in events:
                 if leaves.get(event.seq, event.hash) != event.hash:
                     text = f"{head.stream}: event {event.seq} is not the one that was signed: it was written again"
-                    yield Problem(head.stream, Code.CHECKPOINT_DIFFERS, text)
+                    yield StreamProblem(head.stream, Code.CHECKPOINT_DIFFERS, text)
 
-    def end_stream(self, head: Head, *, intact: bool) -> Iterator[Problem]:
+    def end_stream(self, head: StreamHead, *, intact: bool) -> Iterator[StreamProblem]:
         self._seen.add(head.stream)
         signed = max(self._leaves.get(head.stream, ()), default=0)
         if intact and signed > head.seq:
             text = f"{head.stream}: {signed} events are signed, and it has {head.seq}: it was cut"
-            yield Problem(head.stream, Code.CHECKPOINT_MISSING, text)
+            yield StreamProblem(head.stream, Code.CHECKPOINT_MISSING, text)
         if head.kind != KIND and head.stream != STREAM:
             self._uncovered += max(head.seq - signed, 0)
 
-    def end(self, *, everything: bool) -> Findings:
+    def end(self, *, everything: bool) -> VerifierFindings:
         for stream in sorted(self._leaves.keys() - self._seen if everything else ()):
             self._say(stream, Code.CHECKPOINT_MISSING, f"{max(self._leaves[stream])} events are signed, and it is gone")
         named = False
@@ -108,7 +118,7 @@ class LogVerifier:
         last = next(reversed(self._logs.values()), None)
         stamps = [stamp for log in self._logs.values() for stamp in log.stamps]
         stamped = max((stamp for stamp in stamps if self._roots and self._at(stamp)), default=None, key=_size)
-        return Findings(
+        return VerifierFindings(
             problems=tuple(self._problems),
             checkpoints=sum(len(log.checkpoints) for log in self._logs.values()),
             cosigned=max((log.cosigned(self._witnesses) for log in self._logs.values()), default=0),
@@ -150,7 +160,7 @@ class LogVerifier:
         return newest
 
     def _say(self, stream: str, code: Code, text: str) -> None:
-        self._problems.append(Problem(stream, code, f"{stream}: {text}"))
+        self._problems.append(StreamProblem(stream, code, f"{stream}: {text}"))
 
 
 class _Log:
@@ -164,8 +174,8 @@ class _Log:
         self.cosignatures: list[tuple[Checkpoint, tuple[str, ...]]] = []
         self.stamps: list[tuple[Checkpoint, bytes]] = []
         """Checkpoints that were stamped, with the stamps."""
-        self.problems: list[Problem] = []
-        self._sessions: list[Session] = []
+        self.problems: list[StreamProblem] = []
+        self._sessions: list[LogSession] = []
 
     @property
     def last(self) -> str:
@@ -173,11 +183,11 @@ class _Log:
         return self._sessions[-1].head.stream
 
     @property
-    def keys(self) -> list[Key]:
+    def keys(self) -> list[NoteKey]:
         """The keys that it names itself."""
         return [key for session in self._sessions for key in _keys(session.opened.key)]
 
-    async def take(self, journal: Journal, session: Session, leaves: defaultdict[str, dict[int, bytes]]) -> None:
+    async def take(self, journal: Journal, session: LogSession, leaves: defaultdict[str, dict[int, bytes]]) -> None:
         """Read the next session. Raises ChainBrokenError."""
         before = self._sessions[-1].opened.key if self._sessions else ""
         if session.tree != self.tree or session.opened.previous_key != before:
@@ -205,7 +215,7 @@ class _Log:
                 else:
                     self.checkpoints[payload.size] = self.tree.root
 
-    def unproven(self, trusted: Sequence[Key]) -> str:
+    def unproven(self, trusted: Sequence[NoteKey]) -> str:
         """Return why the newest key is none that is believed; empty: it is, or was handed the log over by one."""
         known = False
         for number, session in enumerate(self._sessions):
@@ -217,7 +227,7 @@ class _Log:
             "" if known else f"it is signed by {self._sessions[-1].opened.key}, which is not a key that is given here"
         )
 
-    def cosigned(self, witnesses: Sequence[Key]) -> int:
+    def cosigned(self, witnesses: Sequence[NoteKey]) -> int:
         """The largest number of leaves that one of these witnesses cosigned."""
         valid = (
             checkpoint.size
@@ -226,11 +236,11 @@ class _Log:
         )
         return max(valid, default=0)
 
-    def _say(self, session: Session, code: Code, text: str) -> None:
-        self.problems.append(Problem(session.head.stream, code, f"{session.head.stream}: {text}"))
+    def _say(self, session: LogSession, code: Code, text: str) -> None:
+        self.problems.append(StreamProblem(session.head.stream, code, f"{session.head.stream}: {text}"))
 
 
-def _handed(session: Session) -> bool:
+def _handed(session: LogSession) -> bool:
     opened = session.opened
     for old, new in zip(_keys(opened.previous_key), _keys(opened.key), strict=False):
         text = handover(opened.origin, opened.previous_key, new, session.tree)
@@ -246,8 +256,8 @@ def _size(stamp: tuple[Checkpoint, bytes]) -> int:
     return stamp[0].size
 
 
-def _keys(text: str) -> list[Key]:
+def _keys(text: str) -> list[NoteKey]:
     try:
-        return [Key.parse(text)]
+        return [NoteKey.parse(text)]
     except ValueError:
         return []

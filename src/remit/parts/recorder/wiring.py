@@ -20,7 +20,7 @@ from remit.journal.leases import Owner
 from remit.parts.recorder.keys import key_of, known_signers, load_signers, roots_in
 from remit.parts.recorder.log import newest
 from remit.parts.recorder.publisher import Publisher
-from remit.parts.recorder.recorder import MISSED, Recorder, Terms
+from remit.parts.recorder.recorder import MISSED, LogRecorder, RecorderTerms
 from remit.parts.recorder.settings import RecorderSettings
 from remit.parts.recorder.verifier import LogVerifier
 from remit.settings.parts import settings_of
@@ -42,13 +42,13 @@ _LAST_S: Final = 5.0
 """Seconds for the last checkpoint to reach its places when the process stops."""
 
 
-async def open_recorder(runtime: Runtime) -> tuple[Recorder, Publisher]:
+async def open_recorder(runtime: Runtime) -> tuple[LogRecorder, Publisher]:
     """Return what records, and what publishes. Raises SettingsError."""
     settings, own = runtime.settings, settings_of(runtime.settings, PART, RecorderSettings)
     if not own.origin:
         raise SettingsError("recorder.origin is empty", remedy="Name the log, such as example.com/agents.")
     shown = {row.key: msgspec.to_builtins(row.value) for row in settings.explain()}
-    terms = Terms(
+    terms = RecorderTerms(
         origin=own.origin,
         every_events=own.every_events,
         every_seconds=own.every_seconds,
@@ -57,7 +57,7 @@ async def open_recorder(runtime: Runtime) -> tuple[Recorder, Publisher]:
     )
     signers = await load_signers(own, os.environ, settings.folder)
     publisher = Publisher(runtime.journal, own, os.environ, settings.folder)
-    return Recorder(runtime.journal, terms, signers, publisher), publisher
+    return LogRecorder(runtime.journal, terms, signers, publisher), publisher
 
 
 def work_on_checkpoints(remit: Remit, _stop: asyncio.Event, _role: str) -> Upkeep | None:
@@ -83,7 +83,7 @@ async def _record(remit: Remit, tell: Callable[[str], object]) -> None:
         await close(recorder, publisher)
 
 
-async def close(recorder: Recorder, publisher: Publisher) -> None:
+async def close(recorder: LogRecorder, publisher: Publisher) -> None:
     """Sign what is left, publish it if that is soon done, and end the session with what others said of it."""
     try:
         await recorder.cover()

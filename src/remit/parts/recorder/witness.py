@@ -38,10 +38,10 @@ from remit.clock import SECOND, isoformat
 from remit.errors import UsageError
 from remit.evidence.anchors import MOST, signed_text
 from remit.evidence.merkle import Subtrees, Tree, half
-from remit.evidence.note import Checkpoint, Key, Note, decoded, encoded, notes_in
+from remit.evidence.note import Checkpoint, Note, NoteKey, decoded, encoded, notes_in
 from remit.evidence.proofs import is_prefix, node_of
 from remit.journal.signing_key import is_signature
-from remit.parts.recorder.keys import Signer
+from remit.parts.recorder.keys import RecordSigner
 from remit.version import __version__
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ _SILENCE_S: Final = 10.0
 _HASH: Final = 32
 
 
-class Answer(NamedTuple):
+class WitnessAnswer(NamedTuple):
     """The answer to a request."""
 
     status: HTTPStatus
@@ -65,11 +65,11 @@ class Answer(NamedTuple):
 class Witness:
     """One witness; its requests may come from many threads."""
 
-    def __init__(self, folder: Path, logs: Sequence[Key], signer: Signer, clock: Clock) -> None:
+    def __init__(self, folder: Path, logs: Sequence[NoteKey], signer: RecordSigner, clock: Clock) -> None:
         self._folder, self._logs, self._signer, self._clock = folder, logs, signer, clock
         self._deciding = threading.Lock()
 
-    def add(self, body: bytes) -> Answer:
+    def add(self, body: bytes) -> WitnessAnswer:
         """Decide about a request to add a checkpoint. Raises OSError if it cannot be kept."""
         head, _, rest = body.decode("utf-8", "replace").partition("\n\n")
         old, *proof = head.split("\n")
@@ -77,15 +77,15 @@ class Witness:
         hashes = [decoded(one) for one in proof]
         understood = old.startswith("old ") and size.isdecimal() and str(int(size)) == size and len(notes) == 1
         if not understood or len(hashes) > _MOST_HASHES or any(len(one) != _HASH for one in hashes):
-            return Answer(HTTPStatus.BAD_REQUEST, "it is not the size, the proof and the checkpoint of a log\n")
+            return WitnessAnswer(HTTPStatus.BAD_REQUEST, "it is not the size, the proof and the checkpoint of a log\n")
         note = notes[0]
         keys = [key for key in self._logs if key.name == note.checkpoint.origin]
         if not keys:
-            return Answer(HTTPStatus.NOT_FOUND, "no such log is known here\n")
+            return WitnessAnswer(HTTPStatus.NOT_FOUND, "no such log is known here\n")
         if all(note.signed_by(key, is_signature) is None for key in keys):
-            return Answer(HTTPStatus.FORBIDDEN, "the checkpoint is not signed by a key that is known here\n")
+            return WitnessAnswer(HTTPStatus.FORBIDDEN, "the checkpoint is not signed by a key that is known here\n")
         if int(size) > note.checkpoint.size:
-            return Answer(HTTPStatus.BAD_REQUEST, "the old size is larger than the new one\n")
+            return WitnessAnswer(HTTPStatus.BAD_REQUEST, "the old size is larger than the new one\n")
         with self._deciding:
             return self._decide(note, int(size), hashes)
 
@@ -93,15 +93,17 @@ class Witness:
         """The file that holds the newest checkpoint of a log."""
         return self._folder / f"{sha256(origin.encode()).hexdigest()[:40]}.note"
 
-    def _decide(self, note: Note, size: int, hashes: Sequence[bytes]) -> Answer:
+    def _decide(self, note: Note, size: int, hashes: Sequence[bytes]) -> WitnessAnswer:
         new, held = note.checkpoint, self._held(note.checkpoint.origin)
         if size != held.size or (size == new.size and size and new.root != held.root):
-            return Answer(HTTPStatus.CONFLICT, f"{held.size}\n", "text/x.tlog.size")
+            return WitnessAnswer(HTTPStatus.CONFLICT, f"{held.size}\n", "text/x.tlog.size")
         if not is_prefix(held.size, held.root, new.size, new.root, hashes):
-            return Answer(HTTPStatus.UNPROCESSABLE_ENTITY, "it does not continue the checkpoint that is held here\n")
+            return WitnessAnswer(
+                HTTPStatus.UNPROCESSABLE_ENTITY, "it does not continue the checkpoint that is held here\n"
+            )
         line = self._signer.line(new, self._clock.now() // SECOND)
         replace_file(self.place(new.origin), new.signed((*note.lines, line)).encode())
-        return Answer(HTTPStatus.OK, f"{line}\n")
+        return WitnessAnswer(HTTPStatus.OK, f"{line}\n")
 
     def _held(self, origin: str) -> Checkpoint:
         try:
@@ -118,7 +120,7 @@ class Witness:
         return notes[0].checkpoint
 
 
-Respond = Callable[[bytes], Answer]
+Respond = Callable[[bytes], WitnessAnswer]
 """Returns the answer to the body of a request. Raises OSError if it cannot be kept."""
 
 
@@ -135,17 +137,19 @@ def server_of(paths: Mapping[str, Respond], host: str, port: int) -> ThreadingHT
             """Answer a request."""
             length, respond = self.headers.get("Content-Length", ""), paths.get(self.path)
             if respond is None:
-                self._answer(Answer(HTTPStatus.NOT_FOUND, f"there is only {', '.join(paths)}\n"))
+                self._answer(WitnessAnswer(HTTPStatus.NOT_FOUND, f"there is only {', '.join(paths)}\n"))
             elif not length.isdecimal() or int(length) > _LONGEST:
-                self._answer(Answer(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "a length of 64 KiB at most is needed\n"))
+                self._answer(
+                    WitnessAnswer(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "a length of 64 KiB at most is needed\n")
+                )
             else:
                 try:
                     self._answer(respond(self.rfile.read(int(length))))
                 except OSError as error:
                     self.log_error("%s", error)
-                    self._answer(Answer(HTTPStatus.INTERNAL_SERVER_ERROR, "it cannot be kept here\n"))
+                    self._answer(WitnessAnswer(HTTPStatus.INTERNAL_SERVER_ERROR, "it cannot be kept here\n"))
 
-        def _answer(self, answer: Answer) -> None:
+        def _answer(self, answer: WitnessAnswer) -> None:
             data = answer.text.encode()
             self.send_response(answer.status)
             self.send_header("Content-Type", answer.content)
@@ -225,7 +229,7 @@ _read_inquiry: Final = msgspec.json.Decoder(Inquiry).decode
 class AnchorLog:
     """The log of one witness; its requests may come from many threads."""
 
-    def __init__(self, place: Path, recorders: Sequence[bytes], signer: Signer, clock: Clock) -> None:
+    def __init__(self, place: Path, recorders: Sequence[bytes], signer: RecordSigner, clock: Clock) -> None:
         self._recorders = {sha256(public).hexdigest(): public for public in recorders}
         self._signer, self._clock = signer, clock
         self._using = threading.Lock()
@@ -237,32 +241,32 @@ class AnchorLog:
         """Let another process open it."""
         self._db.close()
 
-    def register(self, body: bytes) -> Answer:
+    def register(self, body: bytes) -> WitnessAnswer:
         """Add hashes, each once; say where the log stands then. Raise OSError if they cannot be kept."""
         try:
             registration = _read_registration(body)
         except msgspec.DecodeError as error:
-            return Answer(HTTPStatus.BAD_REQUEST, f"{error}\n")
+            return WitnessAnswer(HTTPStatus.BAD_REQUEST, f"{error}\n")
         public = self._recorders.get(registration.key)
         if public is None or not is_signature(
             decoded(registration.signature), signed_text(registration.leaves), public
         ):
-            return Answer(HTTPStatus.FORBIDDEN, "it is not signed by a recorder that is known here\n")
+            return WitnessAnswer(HTTPStatus.FORBIDDEN, "it is not signed by a recorder that is known here\n")
         with self._using, _storing():
             with self._db:
                 self._add(map(bytes.fromhex, registration.leaves))
             tree = _Stored(self._db)
             if registration.old > tree.size:
-                return Answer(HTTPStatus.CONFLICT, f"the log has {tree.size} leaves only\n")
+                return WitnessAnswer(HTTPStatus.CONFLICT, f"the log has {tree.size} leaves only\n")
             proof = [one.hex() for one in tree.prefix(registration.old, tree.size)]
             return self._said(tree, proof=proof)
 
-    def prove(self, body: bytes) -> Answer:
+    def prove(self, body: bytes) -> WitnessAnswer:
         """Return the place of each hash that is in the tree, with its proof. Raise OSError."""
         try:
             asked = _read_inquiry(body)
         except msgspec.DecodeError as error:
-            return Answer(HTTPStatus.BAD_REQUEST, f"{error}\n")
+            return WitnessAnswer(HTTPStatus.BAD_REQUEST, f"{error}\n")
         with self._using, _storing():  # which no other process writes to
             tree = _Stored(self._db)
             rows = [(leaf, self._db.execute(_FIND, (bytes.fromhex(leaf),)).fetchone()) for leaf in asked.leaves]
@@ -295,17 +299,17 @@ class AnchorLog:
             level, place = level + 1, place >> 1
             self._db.execute(_KEEP, (level, place, node))
 
-    def _said(self, tree: _Stored, **members: Any) -> Answer:
+    def _said(self, tree: _Stored, **members: Any) -> WitnessAnswer:
         """Return members with the head of the tree, signed now."""
         root = tree.root(0, tree.size) if tree.size else Tree().root
         head = {"log": self._signer.key.name, "root": root.hex(), "size": tree.size}
         signed = canonical({**head, "ext": {"remit": {"at": isoformat(self._clock.now())}}})
         said = {"root": root.hex(), "size": tree.size, "signed": encoded(signed), "sig": self._signer.sign(signed)}
         whole = msgspec.json.encode({"log": head["log"], "tree_head": said, **members})
-        return Answer(HTTPStatus.OK, whole.decode(), "application/json")
+        return WitnessAnswer(HTTPStatus.OK, whole.decode(), "application/json")
 
 
-def open_anchors(folder: Path, recorders: Sequence[Path], signer: Signer, clock: Clock) -> dict[str, Respond]:
+def open_anchors(folder: Path, recorders: Sequence[Path], signer: RecordSigner, clock: Clock) -> dict[str, Respond]:
     """Return what answers for the log in a folder, by path; its public key is written there for AEL's checker.
 
     Raise UsageError for a file without a public key, or a folder that cannot be used.

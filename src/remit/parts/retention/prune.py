@@ -23,16 +23,16 @@ from remit.evidence.verify import check
 from remit.gateway.sums import ModelSums
 from remit.jobs.state import CODE, ENDED
 from remit.journal.event import HeadQuery
-from remit.journal.prune import Part, Terms, Uses, look_at, prune_unit
+from remit.journal.prune import StubTerms, UnitStream, Uses, look_at, prune_unit
 from remit.journal.scan import every_head
 from remit.journal.values import is_pruned
 from remit.parts.retention.backup import Backup, back_up
-from remit.parts.retention.rule import KINDS, Rule, read_rules, rule_for
+from remit.parts.retention.rule import KINDS, RetentionRule, read_rules, rule_for
 from remit.record.heads import CALL, SESSION
 from remit.record.job_story import beside
 
 if TYPE_CHECKING:
-    from remit.journal.event import Head
+    from remit.journal.event import StreamHead
     from remit.journal.journal import Journal
     from remit.service.noun_means import NounOpening
 
@@ -43,7 +43,7 @@ _STOPPED: Final = ("failed", "blocked")
 _OPEN_QUESTION: Final = ("pending", "approved")
 _NO_OUTCOME: Final = ("running", "uncertain")
 """The states of a call that was announced and has no outcome."""
-_OVER: Final[dict[str, Callable[[Head], bool]]] = {
+_OVER: Final[dict[str, Callable[[StreamHead], bool]]] = {
     "job": lambda head: head.closed and head.state in ENDED,
     "ticket": lambda head: head.closed or head.state in _STOPPED,
     "work": lambda head: head.state in _WORK_DONE,
@@ -54,14 +54,14 @@ _ABOVE: Final = (("ticket", "ticket", ""), ("work", "issue", "issue"))
 """Streams that a job may belong to: the kind, the job's label, and their label of that text; empty: their name."""
 
 
-async def roots(journal: Journal, kind: str, wants: Callable[[Head], bool]) -> AsyncIterator[Head]:
+async def roots(journal: Journal, kind: str, wants: Callable[[StreamHead], bool]) -> AsyncIterator[StreamHead]:
     """Give the roots of a kind that are wanted and not pruned yet, the newest first: forks before what they fork."""
     async for head in every_head(journal, HeadQuery(kind=kind)):
         if wants(head) and not is_pruned(head):
             yield head
 
 
-async def streams_of(journal: Journal, root: Head) -> list[Head]:
+async def streams_of(journal: Journal, root: StreamHead) -> list[StreamHead]:
     """Return the heads of all that goes with a root, the root first."""
     streams = [root, *await _below(journal, root.stream)]
     if root.kind == SESSION:
@@ -72,12 +72,12 @@ async def streams_of(journal: Journal, root: Head) -> list[Head]:
     return streams
 
 
-async def _below(journal: Journal, stream: str) -> list[Head]:
+async def _below(journal: Journal, stream: str) -> list[StreamHead]:
     heads = [head async for head in every_head(journal, HeadQuery(prefix=f"{stream}/"))]
     return sorted(heads, key=lambda head: head.stream)
 
 
-async def reason_to_stay(journal: Journal, heads: list[Head], now: int) -> str:
+async def reason_to_stay(journal: Journal, heads: list[StreamHead], now: int) -> str:
     """Say why a unit is not over, by its heads; empty: it is."""
     root = heads[0]
     if not _OVER[root.kind](root):
@@ -96,7 +96,7 @@ async def reason_to_stay(journal: Journal, heads: list[Head], now: int) -> str:
     return await _unfinished(journal, root) if root.kind == "job" else ""
 
 
-async def _unfinished(journal: Journal, job: Head) -> str:
+async def _unfinished(journal: Journal, job: StreamHead) -> str:
     """Say which ticket or issue a job belongs to that is not done."""
     for kind, label, theirs in _ABOVE:
         text = job.labels.get(label, "")
@@ -113,7 +113,7 @@ async def _unfinished(journal: Journal, job: Head) -> str:
 
 _ROUND: Final = 2_000
 """Units for which the journal is read once."""
-Choose = Callable[["Head"], Rule | None]
+Choose = Callable[["StreamHead"], RetentionRule | None]
 """Returns the rule by which a record goes; None: it stays."""
 
 
@@ -185,8 +185,10 @@ class Retention:
         """Write the journal to a file while others work in it. Raise StateError (BACKUP_ELSEWHERE)."""
         return await back_up(self._journal, file, verify=verify)
 
-    async def _rounds(self, choose: Choose, kinds: Sequence[str]) -> AsyncIterator[list[tuple[Rule, Head]]]:
-        chosen: list[tuple[Rule, Head]] = []
+    async def _rounds(
+        self, choose: Choose, kinds: Sequence[str]
+    ) -> AsyncIterator[list[tuple[RetentionRule, StreamHead]]]:
+        chosen: list[tuple[RetentionRule, StreamHead]] = []
         for kind in kinds:
             async for head in roots(self._journal, kind, lambda head: choose(head) is not None):
                 if (rule := choose(head)) is not None:
@@ -197,8 +199,8 @@ class Retention:
         if chosen:
             yield chosen
 
-    async def _round(self, chosen: Sequence[tuple[Rule, Head]], done: Pruning) -> None:
-        units: list[tuple[Rule, list[Part]]] = []
+    async def _round(self, chosen: Sequence[tuple[RetentionRule, StreamHead]], done: Pruning) -> None:
+        units: list[tuple[RetentionRule, list[UnitStream]]] = []
         for rule, root in chosen:
             heads = await streams_of(self._journal, root)
             if reason := await reason_to_stay(self._journal, heads, self._journal.clock.now()):
@@ -220,7 +222,7 @@ class Retention:
             except (AppendConflictError, StateError) as error:
                 done.kept.append(KeptUnit(stream=root.stream, why=error.message, code=error.code.name))
 
-    async def _unit(self, rule: Rule, parts: Sequence[Part], uses: Uses, *, dry_run: bool) -> PrunedUnit:
+    async def _unit(self, rule: RetentionRule, parts: Sequence[UnitStream], uses: Uses, *, dry_run: bool) -> PrunedUnit:
         root, package, file = parts[0].head, "", ""
         if dry_run:
             values = len(uses.own(parts))
@@ -229,7 +231,7 @@ class Retention:
             if rule.archive:
                 package, file = await self._archive(Path(rule.archive), parts)
             labels = {CODE: Code.RECORD_PRUNED.name} if root.kind == "job" else {}
-            terms = Terms(package=package, by=self._principal, reason=f"kept for {rule.keep}", labels=labels)
+            terms = StubTerms(package=package, by=self._principal, reason=f"kept for {rule.keep}", labels=labels)
             values = await prune_unit(self._journal, parts, uses, terms)
         return PrunedUnit(
             stream=root.stream,
@@ -242,7 +244,7 @@ class Retention:
             file=file,
         )
 
-    async def _archive(self, folder: Path, parts: Sequence[Part]) -> tuple[str, str]:
+    async def _archive(self, folder: Path, parts: Sequence[UnitStream]) -> tuple[str, str]:
         """Write the package of a unit; return its own hash and its file. Raise StateError: nothing is removed then."""
         root, package = parts[0].head.stream, BytesIO()
         kind, _, name = root.partition("/")
@@ -250,7 +252,7 @@ class Retention:
         return await asyncio.to_thread(_archived, folder, package.getvalue(), parts)
 
 
-def _archived(folder: Path, data: bytes, parts: Sequence[Part]) -> tuple[str, str]:
+def _archived(folder: Path, data: bytes, parts: Sequence[UnitStream]) -> tuple[str, str]:
     """Put a package into a folder, and check it as it lies there."""
     name = parts[0].head.stream.replace("/", "-")
     place = folder / f"{name}.zip"

@@ -18,7 +18,7 @@ from remit.settings.parts import settings_of
 from remit.settings.section import converted
 
 if TYPE_CHECKING:
-    from remit.journal.event import Head
+    from remit.journal.event import StreamHead
     from remit.settings import Settings
 
 Kind = Literal["job", "session", "ticket", "work"]
@@ -27,7 +27,7 @@ FLOOR: Final = 183
 """Days that records of a high-risk AI system are kept at least: six months (AI Act, articles 19 and 26)."""
 
 
-class Rule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class RetentionRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One `[[retention]]` table."""
 
     keep: str
@@ -59,7 +59,7 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         which = [", ".join(self.kinds), *self.states, *self.recipes, *(f"{k}={v}" for k, v in self.labels.items())]
         return f"{' '.join(which)}: {self.keep}"
 
-    def fits(self, head: Head) -> bool:
+    def fits(self, head: StreamHead) -> bool:
         """Return whether it is about this record."""
         return (
             head.kind in self.kinds
@@ -72,14 +72,14 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         )
 
 
-def rule_for(rules: Sequence[Rule], head: Head, now: int) -> Rule | None:
+def rule_for(rules: Sequence[RetentionRule], head: StreamHead, now: int) -> RetentionRule | None:
     """Return the rule by which a record may go now: of those that fit it, the one that keeps it longest."""
     fitting = [rule for rule in rules if rule.fits(head)]
     longest = max(fitting, key=lambda rule: rule.time, default=None)
     return longest if longest is not None and head.updated_at <= now - longest.time else None
 
 
-def read_rules(settings: Settings) -> tuple[Rule, ...]:
+def read_rules(settings: Settings) -> tuple[RetentionRule, ...]:
     """Return the rules of the settings. Raise SettingsError that names file, number and key."""
     source = settings.sources.get("retention.rules", "retention")
     tables = settings_of(settings, "retention", RetentionSettings).rules
@@ -88,8 +88,8 @@ def read_rules(settings: Settings) -> tuple[Rule, ...]:
     )
 
 
-def _rule(table: Mapping[str, Any], where: str, folder: Path) -> Rule:
-    rule = converted(table, Rule, where, "docs/audit.md shows the keys of a rule.")
+def _rule(table: Mapping[str, Any], where: str, folder: Path) -> RetentionRule:
+    rule = converted(table, RetentionRule, where, "docs/audit.md shows the keys of a rule.")
     if parse_duration(rule.keep) is None:
         raise SettingsError(f"{where}: keep must be {EXPECTED}", remedy="Write, for example, 365d.")
     archive = str(Base(folder, None).path(rule.archive)) if rule.archive else ""

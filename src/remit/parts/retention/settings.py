@@ -16,6 +16,6 @@ class RetentionSettings(Section, frozen=True):
             "The rules, one `[[retention]]` table each; [audit.md](audit.md#keeping-and-forgetting) explains their "
             "keys. A JSON array in the environment.",
             env=("REMIT_RETENTION",),
-            entry="remit.parts.retention.rule:Rule",
+            entry="remit.parts.retention.rule:RetentionRule",
         ),
     ] = ()

@@ -11,8 +11,8 @@ from typing import Final
 
 import msgspec
 
-from remit.parts.sandbox.walk import Entry, TooManyError, shown, walk
-from remit.process.enclosure import Limits
+from remit.parts.sandbox.walk import FolderEntry, TooManyError, shown, walk
+from remit.process.enclosure import RunLimits
 
 _KINDS: Final = (
     (stat.S_ISLNK, "a symbolic link"),
@@ -25,7 +25,7 @@ _LISTED: Final = 200
 """The bound of the list of what is left out; the rest is counted."""
 
 
-class Artifact(msgspec.Struct, frozen=True):
+class TakenFile(msgspec.Struct, frozen=True):
     """A file that was taken."""
 
     path: str
@@ -44,16 +44,16 @@ class LeftOut(msgspec.Struct, frozen=True):
 class Collected(msgspec.Struct, frozen=True, kw_only=True):
     """What was taken and what was not."""
 
-    artifacts: tuple[Artifact, ...] = ()
+    artifacts: tuple[TakenFile, ...] = ()
     left_out: tuple[LeftOut, ...] = ()
     more_left_out: int = 0
 
 
 class _Collector:
-    def __init__(self, limits: Limits, patterns: tuple[str, ...]) -> None:
+    def __init__(self, limits: RunLimits, patterns: tuple[str, ...]) -> None:
         self.limits = limits
         self.patterns = patterns
-        self.taken: list[Artifact] = []
+        self.taken: list[TakenFile] = []
         self.left: list[LeftOut] = []
         self.more = 0
         self.bytes = 0
@@ -68,7 +68,7 @@ class _Collector:
         path = shown(path)
         return not self.patterns or any(path == pattern or fnmatchcase(path, pattern) for pattern in self.patterns)
 
-    def look(self, entry: Entry) -> None:
+    def look(self, entry: FolderEntry) -> None:
         reason = _unfit(entry)
         if reason:
             self.leave(entry.path, reason)
@@ -79,7 +79,7 @@ class _Collector:
         else:
             self._take(entry)
 
-    def _take(self, entry: Entry) -> None:
+    def _take(self, entry: FolderEntry) -> None:
         try:
             data = _read(entry, self.limits.artifact_bytes - self.bytes)
         except OSError as error:
@@ -89,11 +89,11 @@ class _Collector:
             self.leave(entry.path, f"more than {self.limits.artifact_bytes} bytes in all")
             return
         self.bytes += len(data)
-        self.taken.append(Artifact(shown(entry.path), data, f"sha256:{hashlib.sha256(data).hexdigest()}"))
+        self.taken.append(TakenFile(shown(entry.path), data, f"sha256:{hashlib.sha256(data).hexdigest()}"))
 
 
 def collect(
-    folder: Path, limits: Limits, patterns: tuple[str, ...] = (), known: Callable[[str], bool] | None = None
+    folder: Path, limits: RunLimits, patterns: tuple[str, ...] = (), known: Callable[[str], bool] | None = None
 ) -> Collected:
     """The files below a folder whose paths match a pattern (`*` also matches `/`), all without patterns.
 
@@ -111,7 +111,7 @@ def collect(
     return Collected(artifacts=tuple(collector.taken), left_out=tuple(collector.left), more_left_out=collector.more)
 
 
-def _unfit(entry: Entry) -> str:
+def _unfit(entry: FolderEntry) -> str:
     for is_kind, words in _KINDS:
         if is_kind(entry.info.st_mode):
             return words
@@ -120,7 +120,7 @@ def _unfit(entry: Entry) -> str:
     return "it has more than one name (hard link)" if entry.info.st_nlink > 1 else ""
 
 
-def _read(entry: Entry, most: int) -> bytes | None:
+def _read(entry: FolderEntry, most: int) -> bytes | None:
     fd = entry.open()
     with open(fd, "rb") as file:  # closes it
         data = file.read(most + 1)

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from remit.parts.sandbox.cleanup import cleanup_process
 from remit.parts.sandbox.leftovers import members, remove
-from remit.process.enclosure import Limits
+from remit.process.enclosure import RunLimits
 
 _ROOT: Final = Path("/sys/fs/cgroup")
 _WANTED: Final = ("memory", "pids", "cpu", "cpuacct")
@@ -47,7 +47,7 @@ class Leaf:
         held = {"memory": "memory_bytes", "pids": "pids", "cpu": "cpu_percent"}
         return {limit: name for controller, limit in held.items() if controller in self.folders}
 
-    def set(self, limits: Limits, own: int) -> None:
+    def set(self, limits: RunLimits, own: int) -> None:
         """Take these limits; `own` processes are the sandbox's. Raises OSError."""
         if self.version == 1:
             self._set_v1(limits, own)
@@ -79,7 +79,7 @@ class Leaf:
 
     # --- the two versions
 
-    def _set_v1(self, limits: Limits, own: int) -> None:
+    def _set_v1(self, limits: RunLimits, own: int) -> None:
         folders = self.folders
         if "memory" in folders:
             memory = folders["memory"]
@@ -96,7 +96,7 @@ class Leaf:
             _write(folders["cpu"] / "cpu.cfs_period_us", _PERIOD)
             _write(folders["cpu"] / "cpu.cfs_quota_us", max(1_000, _PERIOD * limits.cpu_percent // 100))
 
-    def _set_v2(self, limits: Limits, own: int) -> None:
+    def _set_v2(self, limits: RunLimits, own: int) -> None:
         folder = next(iter(self.folders.values()))
         if "memory" in self.folders:
             _write(folder / "memory.max", limits.memory_bytes)

@@ -12,16 +12,16 @@ from contextlib import suppress
 from pathlib import Path
 
 from remit.parts.sandbox.cleanup import cleanup_process
-from remit.parts.sandbox.identity import Identity
+from remit.parts.sandbox.identity import UserIdentity
 
 
-class Child:
+class GroupChild:
     """A process that was started; its group is its own, so that Ctrl-C at the terminal is not for it."""
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         self.pid = process.pid
         self._process = process
-        self._end = Ending(os.pidfd_open(process.pid), self._reap)
+        self._end = ProcessEnd(os.pidfd_open(process.pid), self._reap)
 
     @classmethod
     def start(
@@ -32,11 +32,11 @@ class Child:
         stdout: int,
         stderr: int,
         pass_fds: Sequence[int],
-        identity: Identity,
+        identity: UserIdentity,
         env: Mapping[str, str] | None = None,
         program: Path | None = None,
         folder: Path | None = None,
-    ) -> Child:
+    ) -> GroupChild:
         """Start `program`, or what `argv` begins with, without any environment if none is given. Raises OSError.
 
         It starts in `folder`, or in the one that is ours.
@@ -80,7 +80,7 @@ class Child:
         self._process.wait()
 
 
-class Ending:
+class ProcessEnd:
     """Awaits the end of any process, ours or not."""
 
     def __init__(self, pidfd: int, reap: Callable[[], None] | None = None) -> None:

@@ -8,8 +8,8 @@ import click
 import msgspec
 
 from remit.cli import exit_codes
-from remit.cli.context import State
-from remit.cli.group import Entry, LazyGroup, show_help
+from remit.cli.context import CommandState
+from remit.cli.group import LazyCommand, LazyGroup, show_help
 from remit.cli.options import json_option, pass_state
 from remit.cli.output import one_line
 from remit.codes import Code
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from remit.service.service import Service
 
 
-COMMANDS: Final[dict[str, Entry]] = {
-    "probe": Entry("Commands", "Show what each driver can do on this machine."),
-    "workspaces": Entry("Commands", "List the workspaces of jobs and sessions."),
-    "clean": Entry("Commands", "Delete workspaces that are no longer needed."),
+COMMANDS: Final[dict[str, LazyCommand]] = {
+    "probe": LazyCommand("Commands", "Show what each driver can do on this machine."),
+    "workspaces": LazyCommand("Commands", "List the workspaces of jobs and sessions."),
+    "clean": LazyCommand("Commands", "Delete workspaces that are no longer needed."),
 }
 
 
@@ -104,7 +104,7 @@ def deleted(one: Workspace) -> bool:
 @command.command("probe")
 @json_option("what each driver can do")
 @pass_state
-def probe_command(state: State) -> int:
+def probe_command(state: CommandState) -> int:
     """Show what each driver can do on this machine.
 
     Starts each driver once, as a run would, on a program that does nothing. For the configured driver, also lists the
@@ -128,7 +128,7 @@ def probe_command(state: State) -> int:
         for probe in probes
     ]
 
-    def told(state: State, _: object) -> None:
+    def told(state: CommandState, _: object) -> None:
         for probe in probes:
             chosen = probe.driver == driver
             _print_probe(state, probe, chosen=chosen)
@@ -140,7 +140,7 @@ def probe_command(state: State) -> int:
     return exit_codes.OK if enough else exit_codes.ERROR
 
 
-def _print_probe(state: State, one: ProbeReport, *, chosen: bool) -> None:
+def _print_probe(state: CommandState, one: ProbeReport, *, chosen: bool) -> None:
 
     out = state.output.out
     word, style = ("ok", "ok") if one.usable else ("fail", "fail") if chosen else ("no", "dim")
@@ -155,7 +155,7 @@ def _print_probe(state: State, one: ProbeReport, *, chosen: bool) -> None:
         out.line(f"      {out.style('->', 'cyan')} {one_line(one.remedy)}")
 
 
-def _print_commands(state: State, programs: dict[str, tuple[str, str]]) -> None:
+def _print_commands(state: CommandState, programs: dict[str, tuple[str, str]]) -> None:
 
     out = state.output.out
     for name, (program, reason) in programs.items():
@@ -165,7 +165,7 @@ def _print_commands(state: State, programs: dict[str, tuple[str, str]]) -> None:
 @command.command("workspaces")
 @json_option("the workspaces")
 @pass_state
-def workspaces_command(state: State) -> int:
+def workspaces_command(state: CommandState) -> int:
     """List the workspaces of jobs and sessions.
 
     The most recently used comes first. Sizes include a workspace's inputs and the copy that lets a run start again
@@ -178,10 +178,10 @@ def workspaces_command(state: State) -> int:
     return state.listing(state.ask_here(look, code="unused"), _print_workspaces, "there are no workspaces")
 
 
-def _print_workspaces(state: State, rows: list[WorkspaceRow]) -> None:
-    from remit.cli.tables import Column, moment, table
+def _print_workspaces(state: CommandState, rows: list[WorkspaceRow]) -> None:
+    from remit.cli.tables import TableColumn, moment, table
 
-    columns = ("JOB", Column("STATE", states=True), "BYTES", "FILES", Column("USED", style="dim"))
+    columns = ("JOB", TableColumn("STATE", states=True), "BYTES", "FILES", TableColumn("USED", style="dim"))
     table(
         state.output.out,
         columns,
@@ -201,7 +201,7 @@ def _print_workspaces(state: State, rows: list[WorkspaceRow]) -> None:
 @click.option("--dry-run", is_flag=True, help="Only show what would be deleted.")
 @json_option("the deleted workspaces")
 @pass_state
-def clean_command(state: State, days: int, unknown: bool, dry_run: bool) -> int:
+def clean_command(state: CommandState, days: int, unknown: bool, dry_run: bool) -> int:
     """Delete workspaces that are no longer needed.
 
     Deletes the workspaces of ended jobs, and of sessions, that were not used for --days. Keeps the workspace of a job

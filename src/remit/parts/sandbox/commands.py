@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final, NamedTuple, Protocol
 
 from remit.parts.sandbox.identity import CLOSED, reachable
-from remit.process.enclosure import PLACES, CommandMissingError, Mount, SandboxUnavailableError
+from remit.process.enclosure import PLACES, CommandMissingError, FolderMount, SandboxUnavailableError
 
 _NAMES: Final[Mapping[str, tuple[str, ...]]] = {"python": ("python3", "python"), "node": ("node", "nodejs")}
 _PACKAGES: Final[Mapping[str, str]] = {
@@ -22,18 +22,18 @@ _PACKAGES: Final[Mapping[str, str]] = {
 PACKAGES: Final = "/packages"
 
 
-class Command(NamedTuple):
+class SandboxCommand(NamedTuple):
     """A program within the sandbox, and what it needs there."""
 
     program: str
-    mounts: tuple[Mount, ...] = ()
+    mounts: tuple[FolderMount, ...] = ()
     env: Mapping[str, str] = {}
 
 
 class Finder(Protocol):
     """Finds the programs of a driver."""
 
-    def find(self, name: str) -> Command:
+    def find(self, name: str) -> SandboxCommand:
         """The program behind a name. Raises CommandMissingError, or SandboxUnavailableError without its packages."""
         ...
 
@@ -52,7 +52,7 @@ class Commands:
         self.allowed = allowed
         self._packages = packages or {}
 
-    def find(self, name: str) -> Command:
+    def find(self, name: str) -> SandboxCommand:
         for called in _NAMES.get(name, (name,)):
             for place in PLACES:
                 path = Path(place, called)
@@ -63,30 +63,30 @@ class Commands:
             prefix = Path(sys.base_prefix)
             program = prefix / "bin" / "python3"
             if program.exists():
-                return self._with_packages(name, str(program), Mount(prefix, str(prefix)))
+                return self._with_packages(name, str(program), FolderMount(prefix, str(prefix)))
         raise CommandMissingError(f"{name} is not in {' or '.join(PLACES)}")
 
     def locate(self, program: str, cwd: Path, path: str) -> Located:
         return located(program, cwd, path)
 
-    def _with_packages(self, name: str, program: str, *mounts: Mount) -> Command:
+    def _with_packages(self, name: str, program: str, *mounts: FolderMount) -> SandboxCommand:
         folder, variable = self._packages.get(name), _PACKAGES.get(name)
         if folder is None or variable is None:
-            return Command(program, mounts)
+            return SandboxCommand(program, mounts)
         if not folder.is_dir():
             reason = f"the folder with the packages of {name} does not exist: {folder}"
             raise SandboxUnavailableError(reason, "Create it, or correct sandbox.packages.")
         if not reachable(folder):
             raise SandboxUnavailableError(f"the sandbox's user cannot read the packages in {folder}", CLOSED)
         target = f"{PACKAGES}/{name}"
-        return Command(program, (*mounts, Mount(folder, target)), {variable: target})
+        return SandboxCommand(program, (*mounts, FolderMount(folder, target)), {variable: target})
 
 
-class Named:
+class ImageCommands:
     """Commands that another file system than ours holds, such as a container's image: it finds them in its own PATH."""
 
-    def find(self, name: str) -> Command:
-        return Command(_NAMES.get(name, (name,))[0])
+    def find(self, name: str) -> SandboxCommand:
+        return SandboxCommand(_NAMES.get(name, (name,))[0])
 
     def locate(self, program: str, cwd: Path, path: str) -> Located:  # noqa: ARG002 - the port's
         return Located(program)

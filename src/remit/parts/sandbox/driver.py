@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from remit.parts.sandbox.isolation import ProbeReport
-from remit.process.enclosure import Execution, Listener, Spec
+from remit.process.enclosure import Listener, ProgramRun, Spec
 
 
 class Driver(Protocol):
@@ -20,7 +20,7 @@ class Driver(Protocol):
         """Return what it can do here, found out by running its whole command line. Never raises."""
         ...
 
-    async def exec(self, spec: Spec, listener: Listener) -> Execution:
+    async def exec(self, spec: Spec, listener: Listener) -> ProgramRun:
         """Run a program to its end; return once every process of it is gone.
 
         Cancelling it kills the program, and passes on once all of it is gone. Raises SandboxUnavailableError if the

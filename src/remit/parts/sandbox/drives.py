@@ -5,9 +5,9 @@ from __future__ import annotations
 import abc
 import asyncio
 
-from remit.parts.sandbox.isolation import Check, ProbeReport
+from remit.parts.sandbox.isolation import IsolationCheck, ProbeReport
 from remit.parts.sandbox.supervisor import Supervised
-from remit.process.enclosure import Execution, Listener, SandboxUnavailableError, Spec, quiet
+from remit.process.enclosure import Listener, ProgramRun, SandboxUnavailableError, Spec, quiet
 
 
 class FailedCheckError(Exception):
@@ -34,7 +34,7 @@ class SupervisingDriver(abc.ABC):
         """Return what it can do here. Raises FailedCheckError, SandboxUnavailableError or OSError."""
 
     @abc.abstractmethod
-    async def run(self, spec: Spec, listener: Listener) -> Execution:
+    async def run(self, spec: Spec, listener: Listener) -> ProgramRun:
         """Run a program to its end. Raises SandboxUnavailableError or OSError."""
 
     async def probe(self) -> ProbeReport:
@@ -49,7 +49,7 @@ class SupervisingDriver(abc.ABC):
                     self._report = self._failed(FailedCheckError("run", str(error), "Check whether it runs at all."))
             return self._report
 
-    async def exec(self, spec: Spec, listener: Listener = quiet) -> Execution:
+    async def exec(self, spec: Spec, listener: Listener = quiet) -> ProgramRun:
         """Run a program. Raises SandboxUnavailableError."""
         probe = await self.probe()
         if not probe.usable:
@@ -77,5 +77,5 @@ class SupervisingDriver(abc.ABC):
             driver=self.name,
             reasons=(f"{error.name}: {error}",),
             remedy=error.remedy,
-            checks=(Check(error.name, ok=False, detail=str(error)),),
+            checks=(IsolationCheck(error.name, ok=False, detail=str(error)),),
         )

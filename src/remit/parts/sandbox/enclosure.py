@@ -26,15 +26,15 @@ from remit.parts.sandbox.identity import CLOSED, identity, reachable
 from remit.parts.sandbox.limits import tightened
 from remit.parts.sandbox.policy import PORTS, SandboxPolicy, read
 from remit.parts.sandbox.sandbox import Sandbox
-from remit.parts.sandbox.scratch import Scratch, scratch
+from remit.parts.sandbox.scratch import ScratchFolder, scratch
 from remit.process.enclosure import (
     WORKSPACE,
-    Connection,
-    Execution,
+    ConnectionAttempt,
+    FolderMount,
     Listener,
     LooserError,
-    Mount,
     Program,
+    ProgramRun,
     SandboxTerms,
     SandboxUnavailableError,
     Spec,
@@ -44,7 +44,7 @@ from remit.process.enclosure import (
 class RunFed(Protocol):
     """Runs a program to its end."""
 
-    def __call__(self, listener: Listener, *, feed: int) -> Coroutine[Any, Any, Execution]:
+    def __call__(self, listener: Listener, *, feed: int) -> Coroutine[Any, Any, ProgramRun]:
         """Hand its output to `listener`; it reads the descriptor `feed`."""
         ...
 
@@ -61,7 +61,7 @@ class LastingProgram(asyncio.SubprocessTransport):
         self._protocol = protocol
         self._stdin = stdin
         self._code: int | None = None
-        self._task: asyncio.Task[Execution] | None = None
+        self._task: asyncio.Task[ProgramRun] | None = None
         self._killed = False
 
     @classmethod
@@ -118,7 +118,7 @@ class LastingProgram(asyncio.SubprocessTransport):
         return self._code is not None
 
     def _run(self, run: RunFed, feed: int) -> None:
-        def over(task: asyncio.Task[Execution]) -> None:
+        def over(task: asyncio.Task[ProgramRun]) -> None:
             os.close(feed)
             if task.cancelled():
                 self._over(-signal.SIGKILL)
@@ -163,7 +163,7 @@ class _Feed(asyncio.BaseProtocol):
         self._protocol.pipe_connection_lost(0, exc)
 
 
-def _code_of(execution: Execution) -> int:
+def _code_of(execution: ProgramRun) -> int:
     if execution.signal:
         return -signal.Signals[execution.signal].value
     return execution.exit_code or 0
@@ -209,7 +209,7 @@ class SandboxEnclosures:
 
     async def run(
         self, program: Program, listener: Listener, *, stdin: bytes = b"", feed: int | None = None
-    ) -> Execution:
+    ) -> ProgramRun:
         """Run a program to its end; with `feed` it lasts, and reads that descriptor.
 
         Raises SandboxUnavailableError, CommandMissingError, LooserError or OSError.
@@ -219,7 +219,7 @@ class SandboxEnclosures:
         argv, env, mounts = self._placed(program)
         private = _private(program.private)
 
-        def heard(connection: Connection) -> None:
+        def heard(connection: ConnectionAttempt) -> None:
             if connection.why and program.refused is not None:
                 program.refused(f"{connection.host}:{connection.port}", connection.why)
 
@@ -248,10 +248,10 @@ class SandboxEnclosures:
     async def require(self) -> None:
         await self._sandbox.require(self._sandbox.policy)
 
-    def scratch(self) -> Scratch:
-        return Scratch()
+    def scratch(self) -> ScratchFolder:
+        return ScratchFolder()
 
-    async def execute(self, spec: Spec, listener: Listener) -> Execution:
+    async def execute(self, spec: Spec, listener: Listener) -> ProgramRun:
         await self.require()
         return await self.driver.exec(spec, listener)
 
@@ -273,7 +273,7 @@ class SandboxEnclosures:
             limits = msgspec.structs.replace(limits, **dict.fromkeys(_TIMES, _YEAR_MS), workspace_files=_HOME_FILES)
         return msgspec.structs.replace(policy, limits=tightened(limits, terms.limits), network=terms.network)
 
-    def _placed(self, program: Program) -> tuple[tuple[str, ...], dict[str, str], tuple[Mount, ...]]:
+    def _placed(self, program: Program) -> tuple[tuple[str, ...], dict[str, str], tuple[FolderMount, ...]]:
         """Its words, its variables and what it sees."""
         path = program.env.get("PATH", _PATH)
         ours = program.env.get("PATH", os.environ.get("PATH", _PATH))
@@ -302,17 +302,17 @@ class SandboxEnclosures:
         yield home
 
 
-def _mount(path: Path, *, writable: bool) -> Mount:
+def _mount(path: Path, *, writable: bool) -> FolderMount:
     if path == Path("/") or any(path.is_relative_to(place) for place in _KERNELS):
         raise LooserError("roots", f"{path} cannot be a root")
     if not path.exists():
         raise SandboxUnavailableError(f"{path} does not exist", "Correct the roots of its sandbox.")
     if not reachable(path):
         raise SandboxUnavailableError(f"the sandbox's user cannot read {path}", CLOSED)
-    return Mount(path, str(path), writable=writable)
+    return FolderMount(path, str(path), writable=writable)
 
 
-def _start(cwd: Path, mounts: tuple[Mount, ...]) -> str:
+def _start(cwd: Path, mounts: tuple[FolderMount, ...]) -> str:
     """The folder if the program can see it, or something below it."""
     targets = [Path(mount.target) for mount in mounts]
     seen = any(cwd.is_relative_to(target) or target.is_relative_to(cwd) for target in targets)

@@ -15,7 +15,7 @@ CLOSED: Final = (
 """The remedy for a folder that the sandbox's user cannot read."""
 
 
-class Identity(NamedTuple):
+class UserIdentity(NamedTuple):
     """Which user a child becomes; None: it stays who we are."""
 
     uid: int | None = None
@@ -45,9 +45,9 @@ class Identity(NamedTuple):
         return bool(state.st_mode >> who & mode)
 
 
-def identity() -> Identity:
+def identity() -> UserIdentity:
     """Return the sandbox's user. Even within its own user namespace, root could write what the host obeys."""
-    return Identity(_ONLY_OURS, _ONLY_OURS) if os.geteuid() == 0 else Identity()
+    return UserIdentity(_ONLY_OURS, _ONLY_OURS) if os.geteuid() == 0 else UserIdentity()
 
 
 def reachable(path: Path) -> bool:

@@ -19,7 +19,7 @@ class Isolation(IntEnum):
     """Another kernel: gVisor, or a machine of its own (Kata)."""
 
 
-class Check(msgspec.Struct, frozen=True):
+class IsolationCheck(msgspec.Struct, frozen=True):
     """One thing that was tried."""
 
     name: str
@@ -38,7 +38,7 @@ class ProbeReport(msgspec.Struct, frozen=True, kw_only=True):
     reasons: tuple[str, ...] = ()
     """The reasons why it isolates no better, the failed check first."""
     remedy: str = ""
-    checks: tuple[Check, ...] = ()
+    checks: tuple[IsolationCheck, ...] = ()
 
     @property
     def usable(self) -> bool:

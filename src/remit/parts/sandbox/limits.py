@@ -19,7 +19,7 @@ from typing import Any, Final
 import msgspec
 
 from remit.parts.sandbox.identity import identity
-from remit.process.enclosure import MB, Limits, LooserError
+from remit.process.enclosure import MB, LooserError, RunLimits
 
 LEAST: Final[Mapping[str, int]] = {"wall_ms": 1, "cpu_ms": 1, "cpu_percent": 1, "pids": 4, "descriptors": 16}
 """Below these nothing starts; every other limit may be 0, memory excepted."""
@@ -31,12 +31,12 @@ def least(name: str) -> int:
     return _LEAST_MEMORY if name == "memory_bytes" else LEAST.get(name, 0)
 
 
-def tightened(limits: Limits, asked: Mapping[str, Any]) -> Limits:
+def tightened(limits: RunLimits, asked: Mapping[str, Any]) -> RunLimits:
     """The limits with those of `asked`, each at most what it was. Raises LooserError that names the field."""
     for name, value in asked.items():
-        if name not in Limits.__struct_fields__:
+        if name not in RunLimits.__struct_fields__:
             raise LooserError(
-                f"limits.{name}", f"there is no such limit; known are {', '.join(Limits.__struct_fields__)}"
+                f"limits.{name}", f"there is no such limit; known are {', '.join(RunLimits.__struct_fields__)}"
             )
         if not isinstance(value, int) or isinstance(value, bool) or value < least(name):
             raise LooserError(f"limits.{name}", f"it must be a whole number from {least(name)}, not {value!r}")
@@ -70,14 +70,14 @@ def problem() -> str:
     return f"Remit runs as root without CAP_SYS_RESOURCE, and {PRLIMIT} is missing"
 
 
-def words(limits: Limits, *, counted: bool) -> tuple[str, ...]:
+def words(limits: RunLimits, *, counted: bool) -> tuple[str, ...]:
     """Return what stands before the program within the sandbox."""
     if from_outside():
         return ()
     return (PRLIMIT, *(f"--{name}={soft}:{hard}" for name, soft, hard in _fitting(0, limits, counted=counted)), "--")
 
 
-def apply(pid: int, limits: Limits, *, counted: bool) -> None:
+def apply(pid: int, limits: RunLimits, *, counted: bool) -> None:
     """Set the limits of a process, if that is done from outside. Raises OSError.
 
     `counted`: whether a cgroup counts memory of all processes together, so that no share has to be set for each.
@@ -87,7 +87,7 @@ def apply(pid: int, limits: Limits, *, counted: bool) -> None:
             resource.prlimit(pid, getattr(resource, f"RLIMIT_{name.upper()}"), (soft, hard))
 
 
-def inherited(limits: Limits) -> dict[str, tuple[int, int]]:
+def inherited(limits: RunLimits) -> dict[str, tuple[int, int]]:
     """(soft, hard) by name, for a program that sets them itself before it becomes another.
 
     Processes are not among them: without a user namespace the kernel would count all processes of the user.
@@ -95,7 +95,7 @@ def inherited(limits: Limits) -> dict[str, tuple[int, int]]:
     return {name: (soft, hard) for name, soft, hard in _fitting(0, limits, counted=False) if name != "nproc"}
 
 
-def _fitting(pid: int, limits: Limits, *, counted: bool) -> Iterator[tuple[str, int, int]]:
+def _fitting(pid: int, limits: RunLimits, *, counted: bool) -> Iterator[tuple[str, int, int]]:
     """(name, soft, hard) of each, nowhere above the hard limit that is there."""
     for name, value in _values(limits, counted=counted).items():
         hard = resource.prlimit(pid, getattr(resource, f"RLIMIT_{name.upper()}"))[1]
@@ -103,7 +103,7 @@ def _fitting(pid: int, limits: Limits, *, counted: bool) -> Iterator[tuple[str, 
         yield name, least, least
 
 
-def _values(limits: Limits, *, counted: bool) -> dict[str, int]:
+def _values(limits: RunLimits, *, counted: bool) -> dict[str, int]:
     limits_by_name = {
         "nofile": limits.descriptors,
         "fsize": limits.file_bytes,

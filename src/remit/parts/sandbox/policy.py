@@ -13,7 +13,7 @@ import msgspec
 
 from remit.parts.sandbox.isolation import Isolation
 from remit.parts.sandbox.limits import tightened
-from remit.process.enclosure import Limits, LooserError
+from remit.process.enclosure import LooserError, RunLimits
 
 PORTS: Final = (80, 443)
 """The ports that an entry without one allows."""
@@ -73,7 +73,7 @@ class SandboxPolicy(msgspec.Struct, frozen=True, kw_only=True):
     """The terms of a run."""
 
     min_isolation: Isolation = Isolation.namespaces
-    limits: Limits = Limits()
+    limits: RunLimits = RunLimits()
     network: tuple[str, ...] = ()
     """Hosts that may be reached, as `host`, `host:port` or `*.domain`; empty: no network at all."""
     commands: frozenset[str] = frozenset({"bash", "node", "python"})

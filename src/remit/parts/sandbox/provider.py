@@ -22,12 +22,12 @@ from remit.codes import Code
 from remit.errors import ProviderError
 from remit.parts.sandbox.artifacts import LeftOut
 from remit.parts.sandbox.policy import SandboxPolicy, terms_of
-from remit.parts.sandbox.sandbox import Changed, Ran, RunRequest, Sandbox
+from remit.parts.sandbox.sandbox import ChangedFile, Ran, Sandbox, SandboxRequest
 from remit.parts.sandbox.snapshots import SnapshotLostError
 from remit.parts.sandbox.walk import TooManyError
 from remit.parts.sandbox.wiring import open_sandbox
 from remit.process.enclosure import MB, CommandMissingError, LooserError, Receipt, SandboxUnavailableError, Stream
-from remit.process.live import Live
+from remit.process.live import LiveLines
 from remit.tools.meta import Level, ToolMeta
 from remit.tools.provider import CallContext, EvidenceCandidate, Preview, ToolResult, Toolset, arguments, declare
 
@@ -108,7 +108,7 @@ class ExecResult(msgspec.Struct, frozen=True, kw_only=True):
         list[str],
         Meta(description="Which of them are not UTF-8: the text shows �, the bytes are evidence."),
     ]
-    files: Annotated[list[Changed], Meta(description="Files that it created, changed or deleted.")]
+    files: Annotated[list[ChangedFile], Meta(description="Files that it created, changed or deleted.")]
     more_files: int
     workspace_before: Annotated[str, Meta(description="Digest of the workspace as the command found it.")]
     workspace_after: str
@@ -248,7 +248,7 @@ class SandboxProvider(Toolset):
         return ToolResult(msgspec.to_builtins(WriteResult(files=written)))
 
     async def _exec(self, asked: ExecArgs, ctx: CallContext) -> ToolResult:
-        wanted = RunRequest(
+        wanted = SandboxRequest(
             conversation=ctx.conversation,
             key=ctx.idempotency_key,
             command=asked.command,
@@ -257,7 +257,7 @@ class SandboxProvider(Toolset):
             skills=ctx.sandbox,
             layers=(asked.policy,),
         )
-        live = Live(ctx.progress)
+        live = LiveLines(ctx.progress)
         try:
             ran = await self._sandbox.run(wanted, live)
         finally:

@@ -13,9 +13,9 @@ from contextlib import suppress
 from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
-from remit.http.addresses import BlockedAddressError, Place, Resolver, reachable, resolved
+from remit.http.addresses import AddressPlace, BlockedAddressError, Resolver, reachable, resolved
 from remit.parts.sandbox.policy import allowed
-from remit.process.enclosure import Connection
+from remit.process.enclosure import ConnectionAttempt
 from remit.tasks import Tasks
 
 _HEAD: Final = 32 * 1024
@@ -49,9 +49,9 @@ class Proxy:
         resolve: Resolver | None = None,
         *,
         private: tuple[str, ...] = (),
-        heard: Callable[[Connection], None] | None = None,
+        heard: Callable[[ConnectionAttempt], None] | None = None,
     ) -> None:
-        self.connections: list[Connection] = []
+        self.connections: list[ConnectionAttempt] = []
         self._entries = entries
         self._private = private
         self._heard = heard or (lambda _: None)
@@ -93,7 +93,7 @@ class Proxy:
         async with asyncio.timeout(_PATIENCE_S):
             head = await reader.readuntil(b"\r\n\r\n")
         target = _asked(head)
-        connection = Connection(host=target.host, port=target.port)
+        connection = ConnectionAttempt(host=target.host, port=target.port)
         if len(self.connections) < _LISTED:
             self.connections.append(connection)
         try:
@@ -123,9 +123,9 @@ class Proxy:
         except (OSError, TimeoutError) as error:
             raise _RefusedError(502, f"{asked.host} cannot be reached: {error}") from error
 
-    async def _places(self, host: str, port: int) -> list[Place]:
+    async def _places(self, host: str, port: int) -> list[AddressPlace]:
         if f"{host}:{port}" in self._private:
-            return [Place(address, port) for address in await self._resolve(host, port)]
+            return [AddressPlace(address, port) for address in await self._resolve(host, port)]
         if not allowed(self._entries, host, port):
             raise _RefusedError(403, f"{host}:{port} is not an allowed host")
         return await reachable(host, port, self._resolve)
@@ -153,7 +153,9 @@ def _asked(head: bytes) -> _Target:
     return _Target(url.hostname, url.port or 80, text.encode("latin-1"))
 
 
-async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, connection: Connection, count: str) -> None:
+async def _pump(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, connection: ConnectionAttempt, count: str
+) -> None:
     with suppress(ConnectionError):
         while data := await reader.read(_CHUNK):
             setattr(connection, count, getattr(connection, count) + len(data))

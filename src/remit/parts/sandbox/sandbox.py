@@ -18,10 +18,10 @@ from remit.parts.sandbox.commands import Finder
 from remit.parts.sandbox.driver import Driver
 from remit.parts.sandbox.isolation import ProbeReport
 from remit.parts.sandbox.policy import SandboxPolicy, merged, narrowed, terms_of
-from remit.parts.sandbox.snapshots import Snapshot, SnapshotLostError, Snapshots, name_of
+from remit.parts.sandbox.snapshots import SnapshotLostError, Snapshots, WorkspaceSnapshot, name_of
 from remit.parts.sandbox.walk import TooManyError, shown
 from remit.parts.sandbox.workspaces import Workspace, Workspaces, recover
-from remit.process.enclosure import INPUTS, Execution, Listener, Mount, SandboxUnavailableError, Spec, quiet
+from remit.process.enclosure import INPUTS, FolderMount, Listener, ProgramRun, SandboxUnavailableError, Spec, quiet
 
 _LISTED: Final = 100
 _CACHES: Final = {"XDG_CACHE_HOME": "/tmp/cache", "MPLCONFIGDIR": "/tmp/matplotlib"}  # noqa: S108 - the sandbox's own
@@ -30,7 +30,7 @@ _BUSY_S: Final = 0.01
 """Between two looks at a workspace that is in use."""
 
 
-class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
+class SandboxRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A run that a caller wants."""
 
     conversation: str
@@ -46,7 +46,7 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Layers of the call, that make this stricter."""
 
 
-class Changed(msgspec.Struct, frozen=True):
+class ChangedFile(msgspec.Struct, frozen=True):
     """A file that a run made, changed or deleted."""
 
     path: str
@@ -58,11 +58,11 @@ class Changed(msgspec.Struct, frozen=True):
 class Ran(msgspec.Struct, frozen=True, kw_only=True):
     """A run and what it did to its workspace."""
 
-    execution: Execution
+    execution: ProgramRun
     before: str
     """Digest of the workspace as the run found it."""
     after: str
-    files: tuple[Changed, ...]
+    files: tuple[ChangedFile, ...]
     more_files: int
     restored: bool
     """Whether an earlier attempt did not end: the workspace was first made what it was before that."""
@@ -98,7 +98,7 @@ class Sandbox:
             )
         return probe
 
-    async def run(self, asked: RunRequest, listener: Listener = quiet) -> Ran:
+    async def run(self, asked: SandboxRequest, listener: Listener = quiet) -> Ran:
         """Run a command to its end.
 
         Raises LooserError, CommandMissingError, SandboxUnavailableError, OSError, TooManyError or SnapshotLostError.
@@ -114,7 +114,7 @@ class Sandbox:
                 workspace=workspace.work,
                 env={**_CACHES, **command.env, **asked.env},
                 stdin=asked.stdin,
-                mounts=(*command.mounts, Mount(workspace.inputs, INPUTS)),
+                mounts=(*command.mounts, FolderMount(workspace.inputs, INPUTS)),
                 limits=policy.limits,
                 network=policy.network,
             )
@@ -186,26 +186,26 @@ def _now(workspace: Workspace) -> int:
     return stamp.stat().st_mtime_ns
 
 
-def _full(execution: Execution) -> Execution:
+def _full(execution: ProgramRun) -> ProgramRun:
     """A run that left more files than can be kept."""
     return msgspec.structs.replace(execution, status="FAILED", limit=execution.limit or "workspace_files")
 
 
-def _changes(before: Snapshot, after: Snapshot) -> list[Changed]:
+def _changes(before: WorkspaceSnapshot, after: WorkspaceSnapshot) -> list[ChangedFile]:
     """All but folders; a link, a pipe or the like has no bytes."""
     changed = []
     for path, now in after.entries.items():
         was = before.entries.get(path)
         if now.kind != "folder" and (was is None or (was.sha256, was.target) != (now.sha256, now.target)):
-            changed.append(Changed(path, "created" if was is None else "changed", now.size))
+            changed.append(ChangedFile(path, "created" if was is None else "changed", now.size))
     known, there = {*before.entries, *before.unkept}, {*after.entries, *after.unkept}
     changed += [
-        Changed(path, "changed" if path in before.entries else "created", 0)
+        ChangedFile(path, "changed" if path in before.entries else "created", 0)
         for path in after.unkept
         if path not in before.unkept
     ]
     gone = [path for path in sorted(known - there) if path in before.unkept or before.entries[path].kind != "folder"]
-    changed += [Changed(path, "deleted", 0) for path in gone]
+    changed += [ChangedFile(path, "deleted", 0) for path in gone]
     return [msgspec.structs.replace(change, path=shown(name_of(change.path))) for change in changed]
 
 
@@ -215,7 +215,7 @@ _KEPT: Final = 8
 
 class _Before(msgspec.Struct, frozen=True):
     key: str
-    snapshot: Snapshot
+    snapshot: WorkspaceSnapshot
 
 
 class RunHistory:
@@ -226,7 +226,7 @@ class RunHistory:
         self._file: Path = workspace.state / "history.json"
         self.snapshots = Snapshots(workspace.state / "objects")
 
-    def begin(self, key: str, now_ns: int) -> tuple[Snapshot, bool]:
+    def begin(self, key: str, now_ns: int) -> tuple[WorkspaceSnapshot, bool]:
         """The workspace as the run finds it, kept so that it can be restored.
 
         A run with the key of an earlier one is that run again: its end was not recorded. The workspace is then restored
@@ -244,11 +244,11 @@ class RunHistory:
         self.snapshots.forget_all_but(before.snapshot for before in known)
         return snapshot, False
 
-    def end(self, now_ns: int) -> Snapshot:
+    def end(self, now_ns: int) -> WorkspaceSnapshot:
         """The workspace as the run left it. Raises OSError or TooManyError."""
         return self.snapshots.take(self._workspace.work, now_ns, keep=False)
 
-    def undo(self, before: Snapshot) -> None:
+    def undo(self, before: WorkspaceSnapshot) -> None:
         """Make the workspace what it was before the run. Raises SnapshotLostError or OSError."""
         self.snapshots.restore(before, self._workspace.work)
 

@@ -15,7 +15,7 @@ from remit.parts.sandbox.leftovers import delete
 from remit.parts.sandbox.usage import size_of
 
 
-class Scratch:
+class ScratchFolder:
     """A folder that the sandbox's user owns, in one that only we change; the lock on that one tells that we live."""
 
     def __init__(self, folder: Path | None = None) -> None:
@@ -50,7 +50,7 @@ class Scratch:
 @contextmanager
 def scratch() -> Iterator[Path]:
     """An empty folder that the sandbox's user owns; deleted afterwards."""
-    made = Scratch()
+    made = ScratchFolder()
     try:
         yield made.work
     finally:

@@ -15,7 +15,7 @@ import msgspec
 
 from remit.canonical import digest
 from remit.parts.sandbox.identity import identity
-from remit.parts.sandbox.walk import Entry, walk
+from remit.parts.sandbox.walk import FolderEntry, walk
 from remit.parts.sandbox.workspaces import empty
 
 _CHUNK: Final = 1024 * 1024
@@ -52,7 +52,7 @@ class Saved(msgspec.Struct, frozen=True, omit_defaults=True):
     size: int = 0
 
 
-class Snapshot(msgspec.Struct, frozen=True):
+class WorkspaceSnapshot(msgspec.Struct, frozen=True):
     """All of a workspace."""
 
     entries: dict[str, Saved]
@@ -79,7 +79,7 @@ class Snapshots:
         self._objects = objects
         self._known: dict[tuple[int, int, int, int, int], str] = {}
 
-    def take(self, work: Path, now_ns: int, *, keep: bool) -> Snapshot:
+    def take(self, work: Path, now_ns: int, *, keep: bool) -> WorkspaceSnapshot:
         """The workspace as it is; `keep`: so that it can be restored. Raises OSError or TooManyError."""
         entries: dict[str, Saved] = {}
         unkept = []
@@ -89,9 +89,9 @@ class Snapshots:
                 entries[_text(entry.path)] = saved
             else:
                 unkept.append(_text(entry.path))
-        return Snapshot(entries, unkept)
+        return WorkspaceSnapshot(entries, unkept)
 
-    def restore(self, snapshot: Snapshot, work: Path) -> None:
+    def restore(self, snapshot: WorkspaceSnapshot, work: Path) -> None:
         """Make the workspace what it was. Raises SnapshotLostError or OSError."""
         for saved in snapshot.entries.values():
             if saved.kind == "file" and _sha256_of(self._objects / saved.sha256) != saved.sha256:
@@ -113,7 +113,7 @@ class Snapshots:
             if saved.kind == "folder":
                 (work / path).chmod(saved.mode)
 
-    def forget_all_but(self, snapshots: Iterable[Snapshot]) -> None:
+    def forget_all_but(self, snapshots: Iterable[WorkspaceSnapshot]) -> None:
         """Delete bytes that none of these needs."""
         needed = {saved.sha256 for snapshot in snapshots for saved in snapshot.entries.values()}
         with suppress(FileNotFoundError):
@@ -121,7 +121,7 @@ class Snapshots:
                 if name not in needed:
                     (self._objects / name).unlink(missing_ok=True)
 
-    def _saved(self, entry: Entry, now_ns: int, *, keep: bool) -> Saved | None:
+    def _saved(self, entry: FolderEntry, now_ns: int, *, keep: bool) -> Saved | None:
         mode = stat.S_IMODE(entry.info.st_mode) & 0o777
         if entry.is_folder:
             return Saved("folder", mode)
@@ -135,7 +135,7 @@ class Snapshots:
             return None
         return Saved("file", mode, sha256, size=entry.info.st_size)
 
-    def _digest(self, entry: Entry, now_ns: int, *, keep: bool) -> str:
+    def _digest(self, entry: FolderEntry, now_ns: int, *, keep: bool) -> str:
         info = entry.info
         key = (info.st_dev, info.st_ino, info.st_size, info.st_mtime_ns, info.st_ctime_ns)
         known = self._known.get(key)
@@ -146,7 +146,7 @@ class Snapshots:
             self._known[key] = sha256
         return sha256
 
-    def _read(self, entry: Entry, *, keep: bool) -> str:
+    def _read(self, entry: FolderEntry, *, keep: bool) -> str:
         """The file's digest; with `keep` its bytes are copied as they are read."""
         hasher = hashlib.sha256()
         copy = self._objects / f"new-{os.getpid()}" if keep else Path(os.devnull)

@@ -21,17 +21,17 @@ import msgspec
 
 from remit.clock import SystemClock
 from remit.parts.sandbox.cgroups import Leaf
-from remit.parts.sandbox.child import Child
-from remit.parts.sandbox.identity import Identity
-from remit.parts.sandbox.usage import Seen, look, size_of
-from remit.process.enclosure import Execution, Listener, Receipt, Spec, Status, Stream, Usage
+from remit.parts.sandbox.child import GroupChild
+from remit.parts.sandbox.identity import UserIdentity
+from remit.parts.sandbox.usage import ProcessUsage, look, size_of
+from remit.process.enclosure import Listener, ProgramRun, Receipt, RunUsage, Spec, Status, Stream
 
 _CHUNK: Final = 64 * 1024
 _FLOOD: Final = 16
 """A program that writes so many times its limit is ended: it will not stop by itself."""
 
 
-class Output:
+class PipeOutput:
     """One pipe's reader: keeps the first bytes, counts the rest."""
 
     def __init__(
@@ -97,12 +97,12 @@ class Output:
             self._flooded(f"{self.name}_bytes")
 
 
-def outputs(spec: Spec, listener: Listener, flooded: Callable[[str], None]) -> tuple[Output, Output]:
+def outputs(spec: Spec, listener: Listener, flooded: Callable[[str], None]) -> tuple[PipeOutput, PipeOutput]:
     """The readers of a run's stdout and stderr."""
     lasts = spec.feed is not None
     return (
-        Output("stdout", None if lasts else spec.limits.stdout_bytes, listener, flooded),
-        Output("stderr", None if lasts else spec.limits.stderr_bytes, listener, flooded),
+        PipeOutput("stdout", None if lasts else spec.limits.stdout_bytes, listener, flooded),
+        PipeOutput("stderr", None if lasts else spec.limits.stderr_bytes, listener, flooded),
     )
 
 
@@ -120,7 +120,7 @@ def wait_after(took: float, every: float) -> float:
     return min(max(every, took * _SHARE), every * _MOST)
 
 
-class Watch:
+class RunWatch:
     """Watches one run, from when its program begins."""
 
     def __init__(self, spec: Spec, first: int | None, leaf: Leaf | None, stop: Callable[[str], None]) -> None:
@@ -128,7 +128,7 @@ class Watch:
 
         Without `first` and `leaf` no process is watched: something else holds what they use.
         """
-        self.seen: Seen | None = None
+        self.seen: ProcessUsage | None = None
         """The most that was seen."""
         self.found = ""
         """A limit that the run turned out to have passed once it was over."""
@@ -176,13 +176,13 @@ class Watch:
             return "workspace_bytes"
         return "workspace_files" if files > limits.workspace_files else ""
 
-    def _used(self) -> Seen:
+    def _used(self) -> ProcessUsage:
         if self._leaf is not None:
-            return Seen(self._leaf.counted().cpu_ms or 0, 0, 0)
+            return ProcessUsage(self._leaf.counted().cpu_ms or 0, 0, 0)
         if self._first is None:
-            return Seen(0, 0, 0)
-        now, most = look(self._first), self.seen or Seen(0, 0, 0)
-        self.seen = Seen(*map(max, zip(now, most, strict=True)))
+            return ProcessUsage(0, 0, 0)
+        now, most = look(self._first), self.seen or ProcessUsage(0, 0, 0)
+        self.seen = ProcessUsage(*map(max, zip(now, most, strict=True)))
         return now
 
 
@@ -211,14 +211,14 @@ class Supervised:
         self._spec = spec
         self._clock = SystemClock()
         self._began = self._clock.monotonic()
-        self._child: Child | None = None
-        self._watch: Watch | None = None
+        self._child: GroupChild | None = None
+        self._watch: RunWatch | None = None
         self._stdout, self._stderr = outputs(spec, listener, self.stop)
 
     def start(
         self,
         argv: Sequence[str],
-        identity: Identity,
+        identity: UserIdentity,
         *,
         env: dict[str, str] | None = None,
         pass_fds: Sequence[int] = (),
@@ -228,7 +228,7 @@ class Supervised:
         stdin = stdin_of(self._spec.stdin, self._spec.feed)
         (out_r, out_w), (err_r, err_w) = os.pipe2(os.O_CLOEXEC), os.pipe2(os.O_CLOEXEC)
         try:
-            self._child = Child.start(
+            self._child = GroupChild.start(
                 argv,
                 stdin=stdin,
                 stdout=out_w,
@@ -247,7 +247,7 @@ class Supervised:
                 os.close(fd)
         self._stdout.follow(out_r)
         self._stderr.follow(err_r)
-        self._watch = Watch(self._spec, self.first, None, self.stop)
+        self._watch = RunWatch(self._spec, self.first, None, self.stop)
 
     @property
     def first(self) -> int | None:
@@ -266,7 +266,7 @@ class Supervised:
         if self._child is not None:
             self._child.kill(how)
 
-    async def ended(self, receipt: Receipt) -> Execution:
+    async def ended(self, receipt: Receipt) -> ProgramRun:
         """Return how it ended."""
         if self._child is None or self._watch is None:
             raise AssertionError("the run was not started")
@@ -279,11 +279,13 @@ class Supervised:
         limit = self.limit or {"SIGXCPU": "cpu_ms", "SIGXFSZ": "file_bytes"}.get(name, "") or self._watch.found
         seen = self._watch.seen
         usage = (
-            Usage(wall_ms=wall)
+            RunUsage(wall_ms=wall)
             if seen is None
-            else Usage(wall_ms=wall, cpu_ms=seen.cpu_ms, memory_bytes=seen.memory_bytes, mechanism="seen every 50 ms")
+            else RunUsage(
+                wall_ms=wall, cpu_ms=seen.cpu_ms, memory_bytes=seen.memory_bytes, mechanism="seen every 50 ms"
+            )
         )
-        return Execution(
+        return ProgramRun(
             status=_status(code, limit),
             exit_code=_SIGNALLED - code if code < 0 else code,
             signal=name,
@@ -311,5 +313,5 @@ def _status(code: int, limit: str) -> Status:
     return "SUCCEEDED" if code == 0 and not limit else "FAILED"
 
 
-def _with(receipt: Receipt, usage: Usage) -> Receipt:
+def _with(receipt: Receipt, usage: RunUsage) -> Receipt:
     return msgspec.structs.replace(receipt, usage=usage)

@@ -12,7 +12,7 @@ _MOST_FILES: Final = 100_001
 """No limit is higher, and looking costs as well."""
 
 
-class Seen(NamedTuple):
+class ProcessUsage(NamedTuple):
     """All processes of a run at one moment."""
 
     cpu_ms: int
@@ -21,7 +21,7 @@ class Seen(NamedTuple):
     """Processes and threads."""
 
 
-def look(first: int) -> Seen:
+def look(first: int) -> ProcessUsage:
     """Return what a process and all below it use; a sandbox's first process is above every other of it."""
     cpu = memory = pids = 0
     waiting = [first]
@@ -33,7 +33,7 @@ def look(first: int) -> Seen:
             for task in os.listdir(f"/proc/{pid}/task"):
                 pids += 1
                 waiting += [int(word) for word in Path(f"/proc/{pid}/task/{task}/children").read_text().split()]
-    return Seen(cpu, memory, pids)
+    return ProcessUsage(cpu, memory, pids)
 
 
 def _cpu(pid: int) -> int:

@@ -20,7 +20,7 @@ def shown(path: str) -> str:
     return os.fsencode(path).decode("utf-8", "backslashreplace")
 
 
-class Entry(NamedTuple):
+class FolderEntry(NamedTuple):
     """Something in the folder."""
 
     path: str
@@ -59,7 +59,7 @@ class TooManyError(Exception):
     """There is more in the folder than is looked at."""
 
 
-def walk(folder: Path) -> Iterator[Entry]:
+def walk(folder: Path) -> Iterator[FolderEntry]:
     """Everything below a folder, sorted by name, folders before what they hold.
 
     Raises TooManyError after ENTRIES entries, or below DEPTH folders. Folders that cannot be read are passed over.
@@ -71,7 +71,7 @@ def walk(folder: Path) -> Iterator[Entry]:
         os.close(fd)
 
 
-def _walk(fd: int, above: str, depth: int, seen: list[int]) -> Iterator[Entry]:
+def _walk(fd: int, above: str, depth: int, seen: list[int]) -> Iterator[FolderEntry]:
     if depth > DEPTH:
         raise TooManyError(f"folders are nested more than {DEPTH} deep")
     for name in sorted(os.listdir(fd)):
@@ -79,13 +79,13 @@ def _walk(fd: int, above: str, depth: int, seen: list[int]) -> Iterator[Entry]:
         if seen[0] > ENTRIES:
             raise TooManyError(f"there are more than {ENTRIES} files and folders")
         with suppress(FileNotFoundError):
-            entry = Entry(above + name, fd, name, os.stat(name, dir_fd=fd, follow_symlinks=False))
+            entry = FolderEntry(above + name, fd, name, os.stat(name, dir_fd=fd, follow_symlinks=False))
             yield entry
             if entry.is_folder:
                 yield from _below(entry, depth, seen)
 
 
-def _below(entry: Entry, depth: int, seen: list[int]) -> Iterator[Entry]:
+def _below(entry: FolderEntry, depth: int, seen: list[int]) -> Iterator[FolderEntry]:
     try:
         fd = os.open(entry.name, _FOLDER, dir_fd=entry.parent)
     except OSError:  # closed to us, or no folder any more

@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from remit.errors import SettingsError
-from remit.parts.sandbox.commands import Commands, Finder, Named
+from remit.parts.sandbox.commands import Commands, Finder, ImageCommands
 from remit.parts.sandbox.enclosure import SandboxEnclosures
 from remit.parts.sandbox.isolation import Isolation
 from remit.parts.sandbox.policy import SandboxPolicy, read
 from remit.parts.sandbox.sandbox import Sandbox
 from remit.parts.sandbox.settings import SandboxSettings
 from remit.parts.sandbox.workspaces import Workspaces
-from remit.process.enclosure import Limits
+from remit.process.enclosure import RunLimits
 from remit.settings.parts import settings_of
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def policy_of(given: SandboxSettings) -> SandboxPolicy:
             raise SettingsError(f"sandbox.network: {error}", remedy="Write host, host:port, *.domain or *.") from error
     return SandboxPolicy(
         min_isolation=Isolation[given.min_isolation],
-        limits=Limits(**{name: getattr(given, name) for name in Limits.__struct_fields__}),
+        limits=RunLimits(**{name: getattr(given, name) for name in RunLimits.__struct_fields__}),
         network=given.network,
         commands=frozenset(given.commands),
     )
@@ -78,7 +78,7 @@ def folder_of(settings: Settings) -> Path:
 def finder_of(given: SandboxSettings) -> Finder:
     """Return what finds the programs of the driver that the settings choose."""
     if given.driver == "container":
-        return Named()
+        return ImageCommands()
     return Commands(given.commands, {name: Path(folder) for name, folder in _pairs(given.packages).items()})
 
 

@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
-from remit.parts.sandbox.identity import Identity, identity
+from remit.parts.sandbox.identity import UserIdentity, identity
 from remit.parts.sandbox.leftovers import delete
 from remit.parts.sandbox.walk import DEPTH
 
@@ -173,11 +173,11 @@ def _parts(path: str) -> list[str]:
     return parts
 
 
-def _owner(*, inputs: bool) -> Identity:
-    return Identity() if inputs else identity()
+def _owner(*, inputs: bool) -> UserIdentity:
+    return UserIdentity() if inputs else identity()
 
 
-def _entered(fd: int, name: str, owner: Identity) -> int:
+def _entered(fd: int, name: str, owner: UserIdentity) -> int:
     """The folder `name` below `fd`, made if it is missing. Raises OSError for a link or a file."""
     with suppress(FileExistsError):
         os.mkdir(name, 0o755, dir_fd=fd)
@@ -186,7 +186,7 @@ def _entered(fd: int, name: str, owner: Identity) -> int:
     return os.open(name, _FOLDER, dir_fd=fd)
 
 
-def _written(fd: int, name: str, data: bytes, owner: Identity) -> None:
+def _written(fd: int, name: str, data: bytes, owner: UserIdentity) -> None:
     fresh = f".remit-{os.getpid()}"
     file = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644, dir_fd=fd)
     with open(file, "wb") as stream:

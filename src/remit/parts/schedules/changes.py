@@ -15,13 +15,13 @@ from remit.journal.leases import HeldLease, LeaseTerms, Owner
 from remit.journal.scan import every_head
 from remit.nearest import did_you_mean
 from remit.parts.schedules import kinds as k
-from remit.parts.schedules.state import KIND, State, read_state, stream_of
+from remit.parts.schedules.state import KIND, ScheduleState, read_state, stream_of
 from remit.parts.schedules.work import OccurrenceLog
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from remit.journal.event import Head, Lease
+    from remit.journal.event import Lease, StreamHead
     from remit.journal.journal import Journal
     from remit.journal.kinds import Payload
     from remit.parts.schedules.schedule import Schedule
@@ -41,19 +41,19 @@ class Declared(NamedTuple):
     place: str
 
 
-class Changes:
+class ScheduleChanges:
     """Changes schedules of one journal for a principal."""
 
     def __init__(self, journal: Journal, principal: str) -> None:
         self.journal = journal
         self._principal = principal
 
-    async def heads(self) -> list[Head]:
+    async def heads(self) -> list[StreamHead]:
         """Return the heads of all schedules, the removed ones too, by name."""
         query = HeadQuery(kind=KIND)
         return sorted([head async for head in every_head(self.journal, query)], key=lambda head: head.stream)
 
-    async def state(self, name: str) -> State:
+    async def state(self, name: str) -> ScheduleState:
         """Read where a schedule stands. Raise NotFoundError if there is none, or it was removed."""
         head = await self.journal.head(stream_of(name))
         state = await read_state(self.journal, head) if head is not None else None
@@ -146,10 +146,10 @@ class Changes:
             next=following,
         )
 
-    async def _hold(self, name: str) -> Held:
+    async def _hold(self, name: str) -> HeldSchedule:
         lease = await self._leased(stream_of(name))
         state = await read_state(self.journal, lease.head)
-        held = Held(self.journal, lease, state)
+        held = HeldSchedule(self.journal, lease, state)
         await held.look()
         return held
 
@@ -167,10 +167,10 @@ class Changes:
         raise BusyError(f"{stream} is held by another process", remedy="Try again.", again_s=int(_LEASE_S))
 
 
-class Held:
+class HeldSchedule:
     """A schedule whose lease a change holds."""
 
-    def __init__(self, journal: Journal, lease: Lease, state: State) -> None:
+    def __init__(self, journal: Journal, lease: Lease, state: ScheduleState) -> None:
         self._journal = journal
         self._lease = HeldLease(journal, lease.head)
         self._state = state
@@ -230,7 +230,7 @@ class Held:
         await self._lease.release(*began, *changes, patch=patch, beside=beside)
 
 
-def require_free(state: State, name: str) -> None:
+def require_free(state: ScheduleState, name: str) -> None:
     """Raise StateError if a schedule stands in a file: a change here would not last."""
     change, pause = state.record.change, state.record.pause
     if change is None or change.source == "person" or (pause is not None and pause.cause == "undeclared"):

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from remit.cli.context import State
-from remit.cli.group import Entry, LazyGroup, show_help
+from remit.cli.context import CommandState
+from remit.cli.group import LazyCommand, LazyGroup, show_help
 from remit.cli.options import json_option, pass_state
 from remit.cli.output import counted, one_line
 
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
     from remit.parts.schedules.schedule import Schedule
 
 T = TypeVar("T")
-COMMANDS: Final[dict[str, Entry]] = {
-    "add": Entry("Commands", "Add a schedule, or change it."),
-    "list": Entry("Commands", "List the schedules."),
-    "show": Entry("Commands", "Show a schedule, and the outcome of each time."),
-    "next": Entry("Commands", "Say when a schedule comes."),
-    "pause": Entry("Commands", "Pause a schedule."),
-    "resume": Entry("Commands", "Let a schedule go on."),
-    "run": Entry("Commands", "Start a job for now, or for times of the past."),
-    "rm": Entry("Commands", "Remove a schedule."),
+COMMANDS: Final[dict[str, LazyCommand]] = {
+    "add": LazyCommand("Commands", "Add a schedule, or change it."),
+    "list": LazyCommand("Commands", "List the schedules."),
+    "show": LazyCommand("Commands", "Show a schedule, and the outcome of each time."),
+    "next": LazyCommand("Commands", "Say when a schedule comes."),
+    "pause": LazyCommand("Commands", "Pause a schedule."),
+    "resume": LazyCommand("Commands", "Let a schedule go on."),
+    "run": LazyCommand("Commands", "Start a job for now, or for times of the past."),
+    "rm": LazyCommand("Commands", "Remove a schedule."),
 }
 _DURATION: Final = "Such as 30s, 90m or 1d."
 
@@ -41,7 +41,7 @@ def command(context: click.Context) -> None:
     show_help(context)
 
 
-def _session(state: State, use: Callable[[Schedules], Awaitable[T]], *, creates: bool = False, **how: Any) -> T:
+def _session(state: CommandState, use: Callable[[Schedules], Awaitable[T]], *, creates: bool = False, **how: Any) -> T:
     """Open the journal or the server, use its schedules, close it."""
     return state.ask(lambda remit: use(remit.service.schedules), creates=creates, **{"code": "unused", **how})
 
@@ -74,7 +74,7 @@ def _session(state: State, use: Callable[[Schedules], Awaitable[T]], *, creates:
 @json_option("the schedule")
 @pass_state
 def add_command(
-    state: State, /, name: str, recipe: str, arguments: str, labels: tuple[str, ...], replace: bool, **rest: Any
+    state: CommandState, /, name: str, recipe: str, arguments: str, labels: tuple[str, ...], replace: bool, **rest: Any
 ) -> int:
     """Add a schedule, or change it.
 
@@ -101,16 +101,16 @@ def add_command(
 @command.command("list")
 @json_option("the schedules")
 @pass_state
-def list_command(state: State) -> int:
+def list_command(state: CommandState) -> int:
     """List the schedules."""
     rows: list[ScheduleView] = _session(state, lambda schedules: schedules.rows())
     return state.listing(rows, _print, "there is no schedule; add one: remit schedule add")
 
 
-def _print(state: State, rows: list[ScheduleView]) -> None:
-    from remit.cli.tables import Column, table
+def _print(state: CommandState, rows: list[ScheduleView]) -> None:
+    from remit.cli.tables import TableColumn, table
 
-    columns = ("STATE", "SCHEDULE", "RECIPE", "WHEN", "NEXT", Column("LAST, OR WHY NOT", whole=False))
+    columns = ("STATE", "SCHEDULE", "RECIPE", "WHEN", "NEXT", TableColumn("LAST, OR WHY NOT", whole=False))
     cells = [
         (row.state, row.schedule, row.recipe, row.when, _local(row.next, row.zone), row.reason or _last(row))
         for row in rows
@@ -127,19 +127,19 @@ def _last(row: ScheduleView) -> str:
 @click.argument("schedule")
 @json_option("the schedule")
 @pass_state
-def show_command(state: State, schedule: str) -> int:
+def show_command(state: CommandState, schedule: str) -> int:
     """Show a schedule, and the outcome of each time."""
     return state.show(_session(state, lambda schedules: schedules.view(schedule)), _print_whole)
 
 
-def _print_one(state: State, row: ScheduleView) -> None:
+def _print_one(state: CommandState, row: ScheduleView) -> None:
     out = state.output.out
     coming = f"next {_local(row.next, row.zone)}" if row.next is not None else row.reason
     out.line(one_line(f"{row.schedule}  {row.recipe}  {row.when}  {row.state}  {coming}"))
 
 
-def _print_whole(state: State, row: ScheduleView) -> None:
-    from remit.cli.tables import Column, fields, table
+def _print_whole(state: CommandState, row: ScheduleView) -> None:
+    from remit.cli.tables import TableColumn, fields, table
 
     _print_one(state, row)
     spec: Schedule = row.spec
@@ -163,7 +163,9 @@ def _print_whole(state: State, row: ScheduleView) -> None:
         )
         for occurrence in row.last
     ]
-    table(state.output.out, ("TIME", "WHAT", "JOB, OR WHY", "MISSED", Column("REASON", whole=False)), cells, indent=2)
+    table(
+        state.output.out, ("TIME", "WHAT", "JOB, OR WHY", "MISSED", TableColumn("REASON", whole=False)), cells, indent=2
+    )
 
 
 @command.command("next")
@@ -172,7 +174,7 @@ def _print_whole(state: State, row: ScheduleView) -> None:
 @click.option("-n", "count", metavar="N", default=10, type=click.IntRange(1, 1_000), help="So many. Default: 10.")
 @json_option("the times, in microseconds")
 @pass_state
-def next_command(state: State, schedule: str, since: str | None, count: int) -> int:
+def next_command(state: CommandState, schedule: str, since: str | None, count: int) -> int:
     """Say when a schedule comes."""
 
     async def comes(schedules: Schedules) -> tuple[str, list[int]]:
@@ -182,7 +184,7 @@ def next_command(state: State, schedule: str, since: str | None, count: int) -> 
 
     zone, times = _session(state, comes)
 
-    def lines(state: State, times: list[int]) -> None:
+    def lines(state: CommandState, times: list[int]) -> None:
         for at in times:
             state.output.out.line(_local(at, zone))
 
@@ -194,7 +196,7 @@ def next_command(state: State, schedule: str, since: str | None, count: int) -> 
 @click.option("--reason", metavar="TEXT", default="", help="Why, for the record.")
 @json_option("the schedule")
 @pass_state
-def pause_command(state: State, schedule: str, reason: str) -> int:
+def pause_command(state: CommandState, schedule: str, reason: str) -> int:
     """Pause a schedule: nothing starts by it until someone resumes it."""
     view = _session(state, lambda schedules: schedules.pause(schedule, reason=reason), writes=True)
     return state.done(view, f"{schedule} pauses")
@@ -204,7 +206,7 @@ def pause_command(state: State, schedule: str, reason: str) -> int:
 @click.argument("schedule")
 @json_option("the schedule")
 @pass_state
-def resume_command(state: State, schedule: str) -> int:
+def resume_command(state: CommandState, schedule: str) -> int:
     """Let a schedule go on from now; the times of its pause are passed over."""
     return state.show(_session(state, lambda schedules: schedules.resume(schedule), writes=True), _print_one)
 
@@ -215,7 +217,7 @@ def resume_command(state: State, schedule: str) -> int:
 @click.option("--to", "until", metavar="TIME", help="Times before then; default: now.")
 @json_option("the jobs")
 @pass_state
-def run_command(state: State, schedule: str, since: str | None, until: str | None) -> int:
+def run_command(state: CommandState, schedule: str, since: str | None, until: str | None) -> int:
     """Start a job for now, or for times of the past.
 
     A time that has its job already gets no second one: what was broken off can be run again.
@@ -230,7 +232,7 @@ def run_command(state: State, schedule: str, since: str | None, until: str | Non
 
     session = _session(state, started, code="needed", writes=True)
 
-    def lines(state: State, _found: Any) -> None:
+    def lines(state: CommandState, _found: Any) -> None:
         for job in session.jobs:
             state.output.out.line(job)
         state.note(f"{counted(len(session.jobs), 'job')} started, {session.there} were there")
@@ -242,7 +244,7 @@ def run_command(state: State, schedule: str, since: str | None, until: str | Non
 @click.argument("schedule")
 @json_option("nothing")
 @pass_state
-def rm_command(state: State, schedule: str) -> int:
+def rm_command(state: CommandState, schedule: str) -> int:
     """Remove a schedule; its record and its jobs stay."""
     _session(state, lambda schedules: schedules.remove(schedule), writes=True)
     return state.done(None, f"{schedule} is removed")

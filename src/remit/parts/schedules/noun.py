@@ -13,11 +13,11 @@ from remit.errors import AppendConflictError, NotFoundError, StateError, UsageEr
 from remit.journal.event import HeadQuery
 from remit.journal.kinds import decode
 from remit.journal.scan import every_head
-from remit.operation import Body, By, Source, operation
-from remit.parts.schedules.changes import Changes, Declared, require_free
+from remit.operation import ArgumentPlace, Body, By, operation
+from remit.parts.schedules.changes import Declared, ScheduleChanges, require_free
 from remit.parts.schedules.kinds import Occurrence, ScheduleFired, ScheduleRunAsked, ScheduleSkipped, ScheduleWaited
 from remit.parts.schedules.schedule import Schedule
-from remit.parts.schedules.state import DAY_KIND, State, day_of, read_state, stream_of
+from remit.parts.schedules.state import DAY_KIND, ScheduleState, day_of, read_state, stream_of
 from remit.service.admission import NO_ROOM
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ class Schedules:
         self._parts = parts
         self._jobs = jobs
         self._principal = principal
-        self.changes = Changes(parts.journal, principal)
+        self.changes = ScheduleChanges(parts.journal, principal)
 
     # --- queries
 
@@ -139,7 +139,7 @@ class Schedules:
         example=_EXAMPLE,
         status=201,
     )
-    async def add(self, schedule: Annotated[Schedule, Source.BODY], *, by: By = "") -> ScheduleView:
+    async def add(self, schedule: Annotated[Schedule, ArgumentPlace.BODY], *, by: By = "") -> ScheduleView:
         """Add a schedule of the person who asks; the same one again changes nothing."""
         made = await self._checked(schedule, by)
         try:
@@ -163,7 +163,9 @@ class Schedules:
         check=may_schedule,
         example=_EXAMPLE,
     )
-    async def replace(self, schedule: str, spec: Annotated[Schedule, Source.BODY], *, by: By = "") -> ScheduleView:
+    async def replace(
+        self, schedule: str, spec: Annotated[Schedule, ArgumentPlace.BODY], *, by: By = ""
+    ) -> ScheduleView:
         """Let a schedule become another of the same name; its times and pauses go on."""
         if spec.name != schedule:
             raise UsageError(f"the schedule is called {schedule}", code=Code.SCHEDULE_INVALID, remedy="Keep its name.")
@@ -273,7 +275,7 @@ class Schedules:
         await self.changes.set(Declared(schedule, "person", ""), by=by)
         return await self.view(schedule.name)
 
-    async def _view(self, name: str, state: State, most: int) -> ScheduleView:
+    async def _view(self, name: str, state: ScheduleState, most: int) -> ScheduleView:
         record, spec = state.record, _spec(state)
         change, pause, wait = record.change, record.pause, state.wait
         reason = pause.reason if pause is not None else (wait.reason or wait.code) if wait is not None else ""
@@ -296,7 +298,7 @@ class Schedules:
             last=await self._last(state, most),
         )
 
-    async def _last(self, state: State, most: int) -> tuple[OccurrenceRow, ...]:
+    async def _last(self, state: ScheduleState, most: int) -> tuple[OccurrenceRow, ...]:
         """Return the newest occurrences, newest first: of the day that is open, and of the one before if it has few."""
         rows, heads = list[OccurrenceRow](), [state.day] if state.day is not None else []
         if state.day is not None and state.day.seq < most:
@@ -315,7 +317,7 @@ class _Asked(NamedTuple):
     there: int
 
 
-def _spec(state: State) -> Schedule:
+def _spec(state: ScheduleState) -> Schedule:
     if state.record.spec is None:
         raise NotFoundError("it has no schedule", code=Code.SCHEDULE_NOT_FOUND, remedy="Run `remit verify`.")
     return state.record.spec

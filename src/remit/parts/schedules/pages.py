@@ -6,11 +6,11 @@ from typing import ClassVar, Final, Literal
 
 import msgspec
 
-from remit.pages.page import Page, PageRequest, See, View
+from remit.pages.page import Page, PageRequest, PageView, See
 from remit.parts.schedules.noun import ScheduleView
 
 
-class SchedulesPage(View, frozen=True, kw_only=True):
+class SchedulesPage(PageView, frozen=True, kw_only=True):
     """Page of all schedules."""
 
     template: ClassVar[str] = "schedules.html"

@@ -20,7 +20,7 @@ from remit.parts.schedules import kinds as k
 from remit.parts.schedules.schedule import Schedule
 
 if TYPE_CHECKING:
-    from remit.journal.event import Event, Head
+    from remit.journal.event import Event, StreamHead
     from remit.journal.journal import Journal
 
 KIND: Final = "schedule"
@@ -57,7 +57,7 @@ class Record:
         self.day = ""
         """The day whose stream is open."""
 
-    def carry_on(self, head: Head, events: list[Event]) -> None:
+    def carry_on(self, head: StreamHead, events: list[Event]) -> None:
         """Fold further events, up to a head. Raise ChainBrokenError unless they are those that it stands for."""
         before = None if self.hash is None else (self.seq, self.hash)
         if verify(self.stream, events, before) != (head.seq, head.hash):
@@ -84,11 +84,11 @@ class Record:
                 pass
 
 
-class State(msgspec.Struct, frozen=True, kw_only=True):
+class ScheduleState(msgspec.Struct, frozen=True, kw_only=True):
     """Where a schedule stands."""
 
     record: Record
-    day: Head | None
+    day: StreamHead | None
     """The head of the day's stream."""
     occurrence: k.Occurrence | None
     """The outcome of the newest time."""
@@ -128,19 +128,19 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
         return "paused" if self.record.pause is not None else "waits" if self.wait is not None else "on"
 
 
-async def read_state(journal: Journal, head: Head, record: Record | None = None) -> State:
+async def read_state(journal: Journal, head: StreamHead, record: Record | None = None) -> ScheduleState:
     """Read where a schedule stands; a `record` of before is carried on. Raise ChainBrokenError."""
     record = record or Record(head.stream)
     record.carry_on(head, [each for each in await journal.read(head.stream, record.seq) if each.seq <= head.seq])
     if not record.day:
-        return State(record=record, day=None, occurrence=None)
+        return ScheduleState(record=record, day=None, occurrence=None)
     stream = f"{head.stream}/{record.day}"
     day = await journal.head(stream)
     if day is None:
         raise NotFoundError(f"{stream} is gone", code=Code.STREAM_NOT_FOUND, remedy="Restore the journal.")
     newest = await _newest(journal, day)
     occurrence = decode(newest.kind, newest.data)
-    return State(
+    return ScheduleState(
         record=record,
         day=day,
         occurrence=occurrence if isinstance(occurrence, k.Occurrence) else None,
@@ -148,7 +148,7 @@ async def read_state(journal: Journal, head: Head, record: Record | None = None)
     )
 
 
-async def _newest(journal: Journal, day: Head) -> Event:
+async def _newest(journal: Journal, day: StreamHead) -> Event:
     """Return the newest event of a day. Raise ChainBrokenError unless the head stands for it."""
     events = [each for each in await journal.read(day.stream, max(0, day.seq - 2)) if each.seq <= day.seq]
     before = (events[0].seq, events[0].hash) if day.seq > 1 else None

@@ -14,7 +14,7 @@ from remit.clock import SECOND
 from remit.codes import Code
 from remit.engines.passes import FreeWork, ShortPass
 from remit.errors import AppendConflictError, BusyError, JournalError, RemitError
-from remit.jobs.end import Ended
+from remit.jobs.end import PassEnd
 from remit.jobs.state import stream_of as job_stream
 from remit.journal.event import HeadPatch
 from remit.journal.kinds import ScheduleOrigin
@@ -28,11 +28,11 @@ from remit.parts.schedules.kinds import (
     ScheduleWaited,
 )
 from remit.parts.schedules.schedule import job_of
-from remit.parts.schedules.state import DAY_KIND, KIND, Record, State, day_of, read_state
+from remit.parts.schedules.state import DAY_KIND, KIND, Record, ScheduleState, day_of, read_state
 from remit.service.options import Options
 
 if TYPE_CHECKING:
-    from remit.engines.port import Execution
+    from remit.engines.port import StreamExecution
     from remit.journal.event import Lease
     from remit.journal.journal import Journal
     from remit.journal.kinds import Payload
@@ -63,7 +63,7 @@ class ScheduleWork(FreeWork):
     def routes(self) -> tuple[str, ...]:
         return tuple(self._recipes())
 
-    def take(self, lease: Lease, keeper: str) -> Execution:  # noqa: ARG002 - the port's
+    def take(self, lease: Lease, keeper: str) -> StreamExecution:  # noqa: ARG002 - the port's
         stream = lease.head.stream
         return Pass(self.journal, self._jobs, lease, self._records.pop(stream, None), self._records)
 
@@ -79,7 +79,7 @@ class Due(NamedTuple):
     """Whether `at` itself is passed over, as it is too late."""
 
 
-def due_of(state: State, schedule: Schedule, times: Times, now: int) -> Due:
+def due_of(state: ScheduleState, schedule: Schedule, times: Times, now: int) -> Due:
     """Say which times are due, of a schedule whose next time is, and for which one a job starts. Pure."""
     first = state.next or 0
     if state.wait is not None:  # that it starts was said when it came
@@ -107,10 +107,10 @@ class Pass(ShortPass):
         self._record = record
         self._records = records
 
-    async def go(self) -> Ended:
+    async def go(self) -> PassEnd:
         """Start the job that is due, and say when the next one is."""
         await self._go()
-        return Ended(how="parked")
+        return PassEnd(how="parked")
 
     async def _go(self) -> None:
         if self.lease.writer.doubt is not None:
@@ -178,7 +178,7 @@ class Pass(ShortPass):
 class OccurrenceLog:
     """Records the outcome of a time, and gives the lease of its schedule up with that: one write."""
 
-    def __init__(self, journal: Journal, lease: HeldLease, state: State, schedule: Schedule) -> None:
+    def __init__(self, journal: Journal, lease: HeldLease, state: ScheduleState, schedule: Schedule) -> None:
         self.schedule = schedule
         self.times = schedule.times
         self.failures = state.failures

@@ -9,8 +9,8 @@ import click
 import msgspec
 
 from remit.cli import exit_codes
-from remit.cli.context import State
-from remit.cli.group import Entry, LazyGroup, show_help
+from remit.cli.context import CommandState
+from remit.cli.group import LazyCommand, LazyGroup, show_help
 from remit.cli.options import json_option, pass_state
 from remit.cli.output import one_line
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from remit.parts.skills.manifest import Finding
     from remit.parts.skills.noun import SkillRow, SkillView
 
-COMMANDS: Final[dict[str, Entry]] = {
-    "list": Entry("Commands", "List the skills, and what could not be loaded as one."),
-    "show": Entry("Commands", "Show what a skill allows, its files and its instructions."),
-    "check": Entry("Commands", "Say what is wrong with a skill, or with all of them."),
-    "enable": Entry("Commands", "Switch a skill on."),
-    "disable": Entry("Commands", "Switch a skill off."),
-    "new": Entry("Commands", "Write a skill to fill in."),
+COMMANDS: Final[dict[str, LazyCommand]] = {
+    "list": LazyCommand("Commands", "List the skills, and what could not be loaded as one."),
+    "show": LazyCommand("Commands", "Show what a skill allows, its files and its instructions."),
+    "check": LazyCommand("Commands", "Say what is wrong with a skill, or with all of them."),
+    "enable": LazyCommand("Commands", "Switch a skill on."),
+    "disable": LazyCommand("Commands", "Switch a skill off."),
+    "new": LazyCommand("Commands", "Write a skill to fill in."),
 }
 _STYLES: Final = {"enabled": "ok", "disabled": "dim", "unavailable": "warn", "not loaded": "fail"}
 
@@ -45,7 +45,7 @@ def command(context: click.Context) -> None:
 @command.command("list")
 @json_option("the skills")
 @pass_state
-def list_command(state: State) -> int:
+def list_command(state: CommandState) -> int:
     """List the skills, and what could not be loaded as one.
 
     An `unavailable` skill lacks a tool that it requires; one that is `not loaded` has a manifest that cannot be used,
@@ -55,10 +55,10 @@ def list_command(state: State) -> int:
     return state.listing(rows, _print, "there is no skill")
 
 
-def _print(state: State, rows: list[SkillRow]) -> None:
-    from remit.cli.tables import Column, table
+def _print(state: CommandState, rows: list[SkillRow]) -> None:
+    from remit.cli.tables import TableColumn, table
 
-    columns = ("STATE", "SKILL", "FROM", "RUN TYPES", Column("WHAT, OR WHY NOT", whole=False))
+    columns = ("STATE", "SKILL", "FROM", "RUN TYPES", TableColumn("WHAT, OR WHY NOT", whole=False))
     cells = [(row.state, row.name, row.source, ", ".join(row.run_types), row.why or row.description) for row in rows]
     table(state.output.out, columns, cells)
 
@@ -67,12 +67,12 @@ def _print(state: State, rows: list[SkillRow]) -> None:
 @click.argument("skill")
 @json_option("the skill")
 @pass_state
-def show_command(state: State, skill: str) -> int:
+def show_command(state: CommandState, skill: str) -> int:
     """Show what a skill allows, its files and its instructions."""
     return state.show(state.ask(lambda remit: remit.service.skills.view(skill), code="recorded"), _print_skill)
 
 
-def _print_skill(state: State, view: SkillView) -> None:
+def _print_skill(state: CommandState, view: SkillView) -> None:
 
     out = state.output.out
     out.line(one_line(f"{view.name}: {view.description or 'no description'}"))
@@ -104,7 +104,7 @@ def _print_skill(state: State, view: SkillView) -> None:
 @click.argument("skill", required=False, default="")
 @json_option("the findings")
 @pass_state
-def check_command(state: State, skill: str) -> int:
+def check_command(state: CommandState, skill: str) -> int:
     """Say what is wrong with a skill, or with all of them.
 
     SKILL is a skill's name, or the path of its folder or manifest. Exits with status 1 if a skill cannot be loaded.
@@ -125,7 +125,7 @@ def check_command(state: State, skill: str) -> int:
     return exit_codes.ERROR if any(finding["fatal"] for finding in findings) else exit_codes.OK
 
 
-def _print_findings(state: State, findings: list[dict[str, object]]) -> None:
+def _print_findings(state: CommandState, findings: list[dict[str, object]]) -> None:
 
     for finding in findings:
         verdict = "fail" if finding["fatal"] else "warn"
@@ -150,7 +150,7 @@ def _told(name: str, findings: Sequence[Finding]) -> list[dict[str, object]]:
     return [{"skill": name, **msgspec.structs.asdict(finding)} for finding in findings]
 
 
-def _switch(state: State, skill: str, reason: str, *, on: bool) -> int:
+def _switch(state: CommandState, skill: str, reason: str, *, on: bool) -> int:
     row = state.ask(
         lambda remit: getattr(remit.service.skills, "enable" if on else "disable")(skill, reason=reason),
         writes=True,
@@ -159,7 +159,7 @@ def _switch(state: State, skill: str, reason: str, *, on: bool) -> int:
     return state.show(row, _print_switched)
 
 
-def _print_switched(state: State, row: SkillRow) -> None:
+def _print_switched(state: CommandState, row: SkillRow) -> None:
     state.output.out.line(f"{row.name} is {row.state}{f': {row.why}' if row.why else ''}")
 
 
@@ -168,7 +168,7 @@ def _print_switched(state: State, row: SkillRow) -> None:
 @click.option("--reason", default="", help="The reason, for the record.")
 @json_option("the skill")
 @pass_state
-def enable_command(state: State, skill: str, reason: str) -> int:
+def enable_command(state: CommandState, skill: str, reason: str) -> int:
     """Switch a skill on, in every process that works on the journal.
 
     One that remit.toml switches off stays off.
@@ -181,7 +181,7 @@ def enable_command(state: State, skill: str, reason: str) -> int:
 @click.option("--reason", default="", help="The reason, for the record.")
 @json_option("the skill")
 @pass_state
-def disable_command(state: State, skill: str, reason: str) -> int:
+def disable_command(state: CommandState, skill: str, reason: str) -> int:
     """Switch a skill off, in every process that works on the journal.
 
     New jobs are refused whose run type only it allows. Jobs under way finish, or wait: `skills.switched_off`.
@@ -194,7 +194,7 @@ def disable_command(state: State, skill: str, reason: str) -> int:
 @click.option("--in", "folder", default="skills", metavar="FOLDER", help="The folder of skills. Default: skills.")
 @json_option("the file")
 @pass_state
-def new_command(state: State, name: str, folder: str) -> int:
+def new_command(state: CommandState, name: str, folder: str) -> int:
     """Write a skill to fill in, as FOLDER/NAME/SKILL.md."""
     from remit.parts.skills.folder import write_skill
 

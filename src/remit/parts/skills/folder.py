@@ -18,7 +18,7 @@ import msgspec
 from remit.canonical import canonical, sha256
 from remit.codes import Code
 from remit.errors import NotFoundError, ProviderError, SettingsError, UsageError
-from remit.files.directory import ConfinedDirectory, Entry
+from remit.files.directory import ConfinedDirectory, WalkEntry
 from remit.files.text import is_utf8
 from remit.journal.event import Blob
 from remit.nearest import did_you_mean
@@ -27,7 +27,7 @@ from remit.parts.skills.manifest import (
     UNWRITTEN,
     Finding,
     InvalidManifestError,
-    Manifest,
+    SkillManifest,
     read_seed,
     read_skill_md,
 )
@@ -62,8 +62,8 @@ metadata:
 """
 
 
-class Contents(NamedTuple):
-    """What a skill consists of."""
+class SkillContents(NamedTuple):
+    """The files that a skill consists of."""
 
     digest: str
     files: tuple[tuple[str, int], ...]
@@ -92,7 +92,7 @@ class SkillPlace(NamedTuple):
         """Return the folder or the file."""
         return self.root / self.name
 
-    def manifest(self) -> Manifest:
+    def manifest(self) -> SkillManifest:
         """Read the manifest. Raises InvalidManifestError."""
         if not self.is_folder:
             return read_seed(self._bytes(ConfinedDirectory(self.root), self.name), self.name)
@@ -103,7 +103,7 @@ class SkillPlace(NamedTuple):
                 return self._manifest(data, file)
         raise InvalidManifestError("no_manifest", "there is no SKILL.md in it")
 
-    def read(self) -> tuple[Manifest, Contents]:
+    def read(self) -> tuple[SkillManifest, SkillContents]:
         """Read everything, the manifest from the same bytes. Raises InvalidManifestError."""
         files = self.files()
         if not self.is_folder:
@@ -119,9 +119,9 @@ class SkillPlace(NamedTuple):
             text = _text(data) if path not in own else None
             if text is not None and len(data) <= room:
                 texts[path], room = text, room - len(data)
-        return manifest, Contents(digest, tuple((path, len(data)) for path, data in files.items()), texts)
+        return manifest, SkillContents(digest, tuple((path, len(data)) for path, data in files.items()), texts)
 
-    def _manifest(self, data: bytes, file: str) -> Manifest:
+    def _manifest(self, data: bytes, file: str) -> SkillManifest:
         if len(data) > MAX_MANIFEST:
             raise InvalidManifestError("too_large", f"{file} is larger than {MAX_MANIFEST:,} bytes")
         return read_skill_md(data, self.name) if file.endswith(".md") else read_seed(data, file)
@@ -137,7 +137,7 @@ class SkillPlace(NamedTuple):
         """Return the links in it, which are not followed. Raises InvalidManifestError."""
         return [entry.path for entry in self._walk(ConfinedDirectory(self.root, (self.name,))) if entry.kind == "link"]
 
-    def _entries(self, inside: ConfinedDirectory) -> list[Entry]:
+    def _entries(self, inside: ConfinedDirectory) -> list[WalkEntry]:
         """Return the regular files, within the limits."""
         files, total = [], 0
         for entry in self._walk(inside):
@@ -151,8 +151,8 @@ class SkillPlace(NamedTuple):
                 raise InvalidManifestError("too_large", f"its files have more than {MAX_FOLDER:,} bytes")
         return sorted(files)
 
-    def _walk(self, inside: ConfinedDirectory) -> list[Entry]:
-        entries: list[Entry] = []
+    def _walk(self, inside: ConfinedDirectory) -> list[WalkEntry]:
+        entries: list[WalkEntry] = []
         try:
             for entry in inside.walk(depth=MAX_DEPTH, enter=lambda entry: not entry.name.startswith(".")):
                 if entry.name.startswith("."):
@@ -244,7 +244,7 @@ _EFFECTS: Final = {"ask": "ask", "read-only": "deny"}
 class Skill(msgspec.Struct, frozen=True, kw_only=True):
     """A skill, and the operator's word on it."""
 
-    manifest: Manifest
+    manifest: SkillManifest
     place: SkillPlace
     source: str
     """`remit` for one that ships, `project`, `user`, or `folder` for any other place."""

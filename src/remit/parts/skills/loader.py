@@ -20,10 +20,10 @@ import msgspec
 from remit.codes import Code
 from remit.errors import AppendConflictError, NotFoundError, StateError
 from remit.jobs.run import AGENT
-from remit.jobs.skills import Admission
+from remit.jobs.skills import SkillAdmission
 from remit.journal.event import HeadPatch
 from remit.journal.kinds import SkillPin, decode
-from remit.parts.skills.folder import SKILL_MD, Book, Contents, Skill
+from remit.parts.skills.folder import SKILL_MD, Book, Skill, SkillContents
 from remit.parts.skills.kinds import SkillDisabled, SkillEnabled
 from remit.parts.skills.manifest import InvalidManifestError
 from remit.parts.skills.settings import SkillSettings
@@ -98,7 +98,7 @@ class Whole(NamedTuple):
     """A skill with everything in it, as it is now."""
 
     skill: Skill
-    contents: Contents
+    contents: SkillContents
 
     @property
     def pin(self) -> SkillPin:
@@ -132,11 +132,11 @@ class LoadedSkills:
 
     # --- the port
 
-    async def admit(self, run_types: Sequence[str], named: Sequence[str]) -> Admission:
+    async def admit(self, run_types: Sequence[str], named: Sequence[str]) -> SkillAdmission:
         for run_type in run_types:
             await self._require(run_type)
         if not named:
-            return Admission()
+            return SkillAdmission()
         self.want()
         pins, blobs = [], []
         for name in dict.fromkeys(named):
@@ -146,7 +146,7 @@ class LoadedSkills:
         if AGENT in run_types:
             offered, more = await self._offered({*named})
             pins, blobs = [*pins, *offered], [*blobs, *more]
-        return Admission(tuple(pins), tuple(blobs))
+        return SkillAdmission(tuple(pins), tuple(blobs))
 
     async def digests(self, names: Sequence[str]) -> dict[str, str]:
         self.want()

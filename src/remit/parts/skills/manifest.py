@@ -24,7 +24,7 @@ from remit.errors import PolicyError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from remit.jobs.plans.document import Document
+    from remit.jobs.plans.document import PlanDocument
 
 MAX_HEAD: Final = 64 * 1024
 """Bytes of a front matter, and of a manifest without a text."""
@@ -109,7 +109,7 @@ class SandboxLayer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """The weakest isolation that it may run in."""
 
 
-class Manifest(msgspec.Struct, frozen=True, kw_only=True):
+class SkillManifest(msgspec.Struct, frozen=True, kw_only=True):
     """What a skill says of itself."""
 
     name: str
@@ -132,7 +132,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     findings: tuple[Finding, ...] = ()
 
 
-def read_skill_md(data: bytes, folder: str) -> Manifest:
+def read_skill_md(data: bytes, folder: str) -> SkillManifest:
     """Read a SKILL.md; `folder` is the name of its folder. Raises InvalidManifestError."""
     text = text_of(data).replace("\r\n", "\n")
     head, body = _split(text)
@@ -151,7 +151,7 @@ def read_skill_md(data: bytes, folder: str) -> Manifest:
     return reader.skill_md(folder, body)
 
 
-def read_seed(data: bytes, file: str) -> Manifest:
+def read_seed(data: bytes, file: str) -> SkillManifest:
     """Read a YAML or JSON manifest of the older form, by the ending of its `file`. Raises InvalidManifestError."""
     text = text_of(data)
     fields = _table(_json(text) if file.endswith(".json") else _yaml(text))
@@ -202,13 +202,13 @@ def _json(text: str) -> Any:
     return _parsed(read_json, text, "json")
 
 
-def _parsed(read: Callable[[str, Document], object], text: str, code: str) -> Any:
-    from remit.jobs.plans.document import Document, UnreadableError  # noqa: PLC0415 - as above
+def _parsed(read: Callable[[str, PlanDocument], object], text: str, code: str) -> Any:
+    from remit.jobs.plans.document import PlanDocument, UnreadablePlanError  # noqa: PLC0415 - as above
 
-    document = Document()
+    document = PlanDocument()
     try:
         read(text, document)
-    except (UnreadableError, RecursionError) as error:
+    except (UnreadablePlanError, RecursionError) as error:
         raise InvalidManifestError(code, str(error)) from error
     if document.problems:
         raise InvalidManifestError(code, f"line {document.problems[0].line}: {document.problems[0].message}")
@@ -232,7 +232,7 @@ class _Reader:
         for name in sorted(fields.keys() - known - {"hooks"}):
             self.note("unknown_field", f"{name[:MAX_NAME]} is not read")
 
-    def skill_md(self, folder: str, body: str) -> Manifest:
+    def skill_md(self, folder: str, body: str) -> SkillManifest:
         metadata = self._metadata()
         name = self._name("name", folder)
         if name != unicodedata.normalize("NFKC", folder):
@@ -240,7 +240,7 @@ class _Reader:
         risk = metadata.get("remit-risk", "").strip()
         if risk not in {"", *RISKS}:
             raise InvalidManifestError("risk", f"remit-risk is {risk[:MAX_NAME]!r}")
-        return Manifest(
+        return SkillManifest(
             name=name,
             description=self._description(needed=True),
             license=self._text("license"),
@@ -255,12 +255,12 @@ class _Reader:
             findings=tuple(self._findings),
         )
 
-    def seed(self) -> Manifest:
+    def seed(self) -> SkillManifest:
         name, risk = self._name("skill_name", ""), self._fields.get("risk_policy") or ""
         rules = _rules(risk) if isinstance(risk, list) else ()
         if not isinstance(risk, list) and risk not in ("", *RISKS):
             raise InvalidManifestError("risk", f"risk_policy is {str(risk)[:MAX_NAME]!r}")
-        return Manifest(
+        return SkillManifest(
             name=name,
             description=self._description(needed=False),
             required_tools=_tools(self._items("required_tools")),

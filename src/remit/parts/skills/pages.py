@@ -6,11 +6,11 @@ from typing import ClassVar, Final
 
 import msgspec
 
-from remit.pages.page import Page, PageRequest, See, View
+from remit.pages.page import Page, PageRequest, PageView, See
 from remit.parts.skills.noun import SkillRow
 
 
-class Skills(View, frozen=True, kw_only=True):
+class SkillsPage(PageView, frozen=True, kw_only=True):
     """Page of all skills."""
 
     template: ClassVar[str] = "skills.html"
@@ -26,10 +26,10 @@ class Switch(msgspec.Struct, frozen=True, kw_only=True):
     skill: str
 
 
-async def skills(request: PageRequest) -> Skills:
+async def skills(request: PageRequest) -> SkillsPage:
     """Show them."""
     rows: list[SkillRow] = await request.service.skills.rows()
-    return Skills(title="Skills", rows=tuple(rows), decides=request.access.allows("decide"))
+    return SkillsPage(title="Skills", rows=tuple(rows), decides=request.access.allows("decide"))
 
 
 async def switch(request: PageRequest) -> See:

@@ -17,7 +17,7 @@ from remit.parts.tickets.ticket import Kind, NewTicket, Ticket, derived_id
 from remit.redact import line
 
 
-class Tickets(Protocol):
+class TicketPort(Protocol):
     """The port that deriving needs of the ticket store."""
 
     @property
@@ -43,7 +43,7 @@ class Tickets(Protocol):
 
 
 async def maybe_derive_reply_from_tool_on_fill(
-    updated_tool: Ticket, outputs: Any, store: Tickets, logger: logging.Logger
+    updated_tool: Ticket, outputs: Any, store: TicketPort, logger: logging.Logger
 ) -> Derived:
     """Derive the REPLY of a TOOL ticket that was just completed; the only way to one. Never raises RemitError."""
     if updated_tool.type != "TOOL":
@@ -58,7 +58,7 @@ async def maybe_derive_reply_from_tool_on_fill(
 
 
 async def derive_tool_from_triage_on_fill(
-    updated_triage: Ticket, outputs: Any, store: Tickets, logger: logging.Logger
+    updated_triage: Ticket, outputs: Any, store: TicketPort, logger: logging.Logger
 ) -> Derived | None:
     """Derive the TOOL ticket that a completed TRIAGE asks for. Return None if it asks for none."""
     if updated_triage.type != "TRIAGE" or not isinstance(outputs, dict) or not outputs.get("tool_steps"):
@@ -98,7 +98,7 @@ def _refusal(ticket: Ticket, outputs: Any, derivation: Derivation) -> Code | Non
     return None if ticket.metadata.parent_ticket_id else Code.missing_parent_ticket_id
 
 
-async def _reply(tool: Ticket, outputs: Any, store: Tickets) -> Derived:
+async def _reply(tool: Ticket, outputs: Any, store: TicketPort) -> Derived:
     try:
         triage = await store.get(tool.metadata.triage_ticket_id or tool.metadata.parent_ticket_id)
     except NotFoundError:
@@ -121,13 +121,13 @@ async def _reply(tool: Ticket, outputs: Any, store: Tickets) -> Derived:
     return await _create(tool, "REPLY", new, store)
 
 
-async def _refused(parent: Ticket, reason: Code, store: Tickets) -> Derived:
+async def _refused(parent: Ticket, reason: Code, store: TicketPort) -> Derived:
     if parent.metadata.derive_reason != reason.name:
         await store.derived(parent.id, reason.name)
     return Derived(reason=reason.name)
 
 
-async def _create(parent: Ticket, kind: Kind, new: NewTicket, store: Tickets) -> Derived:
+async def _create(parent: Ticket, kind: Kind, new: NewTicket, store: TicketPort) -> Derived:
     """Create the child once, and join it to its parent."""
     child = derived_id(parent.id, kind)
     if parent.metadata.derived_ticket_id == child:
@@ -147,7 +147,7 @@ async def _create(parent: Ticket, kind: Kind, new: NewTicket, store: Tickets) ->
     return Derived(reason=reason.name, ticket=child)
 
 
-async def _failed(parent: Ticket, store: Tickets, logger: logging.Logger, error: RemitError) -> Derived:
+async def _failed(parent: Ticket, store: TicketPort, logger: logging.Logger, error: RemitError) -> Derived:
     logger.warning("derive_failed ticket=%s: %s", parent.id, line(str(error)))
     try:
         await store.derived(parent.id, Code.DERIVE_FAILED.name, message=str(error))

@@ -49,7 +49,7 @@ class DeskSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Pieces of evidence in a report."""
 
 
-class Desk:
+class TicketDesk:
     """The store, the schema gate in front of it, and the counters of the older place of steps."""
 
     def __init__(self, journal: Journal, metrics: Registry, chance: RandomSource, settings: DeskSettings) -> None:

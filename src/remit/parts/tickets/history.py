@@ -12,12 +12,12 @@ import msgspec
 
 from remit.codes import Code
 from remit.journal import kinds as k
-from remit.journal.event import Event, Head
+from remit.journal.event import Event, StreamHead
 from remit.parts.tickets import kinds
 from remit.parts.tickets.ticket import Block, Metadata, Status, Ticket, moment
 
 
-class History:
+class TicketHistory:
     """Everything recorded of a ticket."""
 
     def __init__(self, events: Iterable[Event] = ()) -> None:
@@ -44,7 +44,7 @@ class History:
             fold(self, payload)
             self.updated_at = at
 
-    def ticket(self, head: Head, document: Any, outputs: Any) -> Ticket:
+    def ticket(self, head: StreamHead, document: Any, outputs: Any) -> Ticket:
         """The ticket as faces show it, with the values that its events refer to."""
         created = self.created
         if created is None:

@@ -16,11 +16,11 @@ from remit.codes import Code
 from remit.errors import AppendConflictError, ChainBrokenError, RemitError, StateError, UsageError
 from remit.journal import kinds as k
 from remit.journal.blobs import Packed
-from remit.journal.event import NO_PATCH, Blob, Claim, HeadPatch, Lease
+from remit.journal.event import NO_PATCH, Blob, HeadPatch, Lease, LeaseClaim
 from remit.journal.leases import LeaseProof, LeaseTerms, Owner
 from remit.parts.tickets import kinds
 from remit.parts.tickets.reader import TicketReader
-from remit.parts.tickets.record import Kept, TicketRecord
+from remit.parts.tickets.record import KeptRecords, TicketRecord
 from remit.parts.tickets.ticket import STREAM_KIND, Kind, Leased, Ticket, moment
 from remit.redact import line
 
@@ -56,7 +56,7 @@ class TicketLeases(TicketReader):
         super().__init__(journal)
         self._chance = chance
         self._rejected = rejected
-        self._kept = Kept()
+        self._kept = KeptRecords()
 
     # --- lease
 
@@ -112,7 +112,7 @@ class TicketLeases(TicketReader):
 
     # --- common
 
-    async def _left_by_the_dead(self, claim: Claim) -> list[Lease]:
+    async def _left_by_the_dead(self, claim: LeaseClaim) -> list[Lease]:
         """Take over what processes of this machine held when they died."""
         taken: list[Lease] = []
         for head in await self.journal.leases(STREAM_KIND):
@@ -122,7 +122,7 @@ class TicketLeases(TicketReader):
                 taken += [lease] if lease is not None else []
         return taken
 
-    def _claim(self, owner: str, lease_sec: int, *, routes: tuple[str, ...] = (), limit: int = 1) -> Claim:
+    def _claim(self, owner: str, lease_sec: int, *, routes: tuple[str, ...] = (), limit: int = 1) -> LeaseClaim:
         terms = LeaseTerms(kind=STREAM_KIND, owner=owner, seconds=lease_sec, states=_LEASABLE, state="running")
         return terms.claim(self.journal.clock.now(), limit=limit, routes=routes)
 

@@ -9,7 +9,7 @@ import msgspec
 
 from remit.clock import SECOND
 from remit.errors import RemitError, UsageError
-from remit.pages.page import Page, PageRequest, See, Shown, View, link, shown, written
+from remit.pages.page import Page, PageRequest, PageView, See, ShownValue, link, shown, written
 from remit.parts.tickets.report import RunReport
 from remit.parts.tickets.steps import ToolStep, steps_of
 from remit.parts.tickets.ticket import Kind, Status, Ticket
@@ -31,7 +31,7 @@ _TONES: Final[dict[Status, str]] = {
 }
 
 
-class Query(msgspec.Struct, frozen=True, kw_only=True):
+class TicketsQuery(msgspec.Struct, frozen=True, kw_only=True):
     """Which tickets: this is what stands in the address."""
 
     type: Kind | None = None
@@ -42,7 +42,7 @@ class Query(msgspec.Struct, frozen=True, kw_only=True):
     """Continue after this ticket of an earlier page."""
 
 
-class Retry(msgspec.Struct, frozen=True, kw_only=True):
+class TicketRetryForm(msgspec.Struct, frozen=True, kw_only=True):
     """Whether side effects may happen again."""
 
     repeat: Literal["", "yes"] = ""
@@ -63,7 +63,7 @@ class Card(msgspec.Struct, frozen=True, kw_only=True):
     created_at: int
 
 
-class Column(msgspec.Struct, frozen=True, kw_only=True):
+class TicketColumn(msgspec.Struct, frozen=True, kw_only=True):
     """The newest tickets in a state."""
 
     state: Status
@@ -71,12 +71,12 @@ class Column(msgspec.Struct, frozen=True, kw_only=True):
     more: bool
 
 
-class Board(View, frozen=True, kw_only=True):
+class TicketBoard(PageView, frozen=True, kw_only=True):
     """Tickets, newest first."""
 
     template: ClassVar[str] = "tickets.html"
-    query: Query
-    columns: tuple[Column, ...]
+    query: TicketsQuery
+    columns: tuple[TicketColumn, ...]
     next: str = ""
     """Continue after this ticket, if one state is shown; empty: this is all."""
 
@@ -89,7 +89,7 @@ class Moment(msgspec.Struct, frozen=True, kw_only=True):
     words: str
 
 
-class TicketView(View, frozen=True, kw_only=True):
+class TicketView(PageView, frozen=True, kw_only=True):
     """One ticket, whole."""
 
     template: ClassVar[str] = "ticket.html"
@@ -106,16 +106,16 @@ class TicketView(View, frozen=True, kw_only=True):
     wrong: str
     """Why its steps, or their report, cannot be read."""
     report: RunReport | None
-    input: Shown | None
-    outputs: Shown | None
+    input: ShownValue | None
+    outputs: ShownValue | None
     derived: Ticket | None
     """The ticket derived from it."""
     history: tuple[Moment, ...]
 
 
-async def board(asked: PageRequest) -> Board:
+async def board(asked: PageRequest) -> TicketBoard:
     """The newest tickets of each state; or those of one state, page by page."""
-    query: Query = asked.query
+    query: TicketsQuery = asked.query
     limit = _PAGE if query.state else _COLUMN
     columns = []
     following = ""
@@ -123,9 +123,9 @@ async def board(asked: PageRequest) -> Board:
         page = await tickets_of(asked.service).page(
             kind=query.type, states=(state,), thread=query.thread, before=query.before, limit=limit + 1
         )
-        columns.append(Column(state=state, cards=tuple(map(_card, page[:limit])), more=len(page) > limit))
+        columns.append(TicketColumn(state=state, cards=tuple(map(_card, page[:limit])), more=len(page) > limit))
         following = page[limit - 1].id if query.state and len(page) > limit else ""
-    return Board(title="Tickets", query=query, columns=tuple(columns), next=following)
+    return TicketBoard(title="Tickets", query=query, columns=tuple(columns), next=following)
 
 
 async def ticket(asked: PageRequest) -> TicketView:
@@ -229,9 +229,9 @@ PAGES: Final = (
         name="Tickets",
         key="k",
         about="requests to this process, their steps, reports and outputs",
-        query=Query,
+        query=TicketsQuery,
         live="heads",
     ),
     Page(path="/tickets/{ticket}", scope="tickets", handler=ticket, live="events", mark=moved),
-    Page(path="/tickets/{ticket}/retry", scope="tickets", handler=retry, form=Retry),
+    Page(path="/tickets/{ticket}/retry", scope="tickets", handler=retry, form=TicketRetryForm),
 )

@@ -11,7 +11,7 @@ import msgspec
 from remit.clock import SECOND
 from remit.codes import Code
 from remit.errors import ChainBrokenError, NotFoundError
-from remit.journal.event import Head, HeadQuery
+from remit.journal.event import HeadQuery, StreamHead
 from remit.journal.leases import LeaseProof, heads_changed_within
 from remit.journal.values import is_pruned
 from remit.parts.tickets.history import Derived
@@ -101,7 +101,7 @@ class TicketReader:
             raise NotFoundError(f"no ticket {line(ticket)}", code=Code.not_found, remedy="`remit tickets list`")
         return await self.record(head)
 
-    async def record(self, head: Head) -> TicketRecord:
+    async def record(self, head: StreamHead) -> TicketRecord:
         """A ticket up to this head."""
         writer = self.journal.writer(head.stream, STREAM_KIND, head)
         return TicketRecord(head, await self.journal.read(head.stream), writer)
@@ -117,7 +117,7 @@ class TicketReader:
             msgspec.json.decode(outputs) if outputs is not None else None,
         )
 
-    async def _at(self, head: Head) -> Ticket:
+    async def _at(self, head: StreamHead) -> Ticket:
         return await self.ticket(await self.record(head))
 
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from remit.journal.event import UNSET, Event, Head, HeadPatch
-from remit.parts.tickets.history import History
+from remit.journal.event import UNSET, Event, HeadPatch, StreamHead
+from remit.parts.tickets.history import TicketHistory
 
 if TYPE_CHECKING:
     from remit.journal.kinds import Payload
@@ -27,9 +27,9 @@ _KEPT: Final = 1_000
 class TicketRecord:
     """A ticket's head, its history, and the writer that continues from there."""
 
-    def __init__(self, head: Head, events: Iterable[Event], writer: StreamWriter) -> None:
+    def __init__(self, head: StreamHead, events: Iterable[Event], writer: StreamWriter) -> None:
         self.head = head
-        self.history = History(event for event in events if event.seq <= head.seq)
+        self.history = TicketHistory(event for event in events if event.seq <= head.seq)
         self.writer = writer
 
     @property
@@ -57,7 +57,7 @@ class TicketRecord:
             self.head = replace(self.head, labels=patch.labels)
 
 
-class Kept:
+class KeptRecords:
     """Records of tickets that this process leased or has just completed. Who takes one has it alone."""
 
     def __init__(self) -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from remit.client.connection import Connection, only_oneself
+from remit.client.connection import ServerConnection, only_oneself
 from remit.client.twin import Twin
 from remit.parts.tickets.execution import RunRequest, ToolExecutor
 from remit.parts.tickets.report import RunReport
 from remit.parts.tickets.routes import ExecuteBody, Free, FreeQuery, TicketPage, TicketQuery
-from remit.parts.tickets.runner import Runner, RunnerConfig
+from remit.parts.tickets.runner import RunnerConfig, TicketRunner
 from remit.parts.tickets.steps import written
 from remit.parts.tickets.ticket import Kind, Status, Ticket
 from remit.parts.tickets.tickets import Tickets
@@ -21,7 +21,7 @@ _LONGEST_S: Final = 86_400.0
 class RemoteRuns:
     """Runs steps through the gateway of a server; see ToolExecutor."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: ServerConnection) -> None:
         self._connection = connection
 
     async def execute(self, run: RunRequest) -> RunReport:
@@ -66,5 +66,5 @@ class RemoteTickets(Twin, Tickets):
     def executor(self) -> ToolExecutor:
         return RemoteRuns(self._connection)
 
-    def runner(self, config: RunnerConfig, executor: ToolExecutor) -> Runner:
-        return Runner(self, executor, self._connection.clock, config)
+    def runner(self, config: RunnerConfig, executor: ToolExecutor) -> TicketRunner:
+        return TicketRunner(self, executor, self._connection.clock, config)

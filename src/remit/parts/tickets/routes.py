@@ -7,12 +7,12 @@ from typing import Annotated, Any, Final
 import msgspec
 
 from remit.api.part import held
-from remit.api.route import Answer, ApiRequest, Route
+from remit.api.route import ApiRequest, DetailedAnswer, Route
 from remit.api.routes.tools import PENDING
 from remit.api.routes.tools import execute as call
 from remit.codes import Code
 from remit.errors import UsageError
-from remit.http.problem import Problem
+from remit.http.problem import HttpProblem
 from remit.parts.tickets.execution import RunRequest, ToolPolicy
 from remit.parts.tickets.report import RunReport
 from remit.parts.tickets.steps import MAX_STEPS, normalised
@@ -118,7 +118,7 @@ async def free(asked: ApiRequest) -> Free:
     return Free(tickets_free)
 
 
-async def execute(asked: ApiRequest) -> Answer:
+async def execute(asked: ApiRequest) -> DetailedAnswer:
     """Call a tool through the gateway, or run a ticket's steps.
 
     A call: 200 with the outcome, whatever it is: `ok`, `failed` or `blocked` with a code. 202 if a person has to
@@ -134,7 +134,7 @@ async def execute(asked: ApiRequest) -> Answer:
         raise UsageError(reason, code=Code.INVALID_TOOL_STEP)
     if body.tool_steps is None:
         return await call(asked)
-    return Answer(value=await _run(asked, body, body.tool_steps))
+    return DetailedAnswer(value=await _run(asked, body, body.tool_steps))
 
 
 async def _run(asked: ApiRequest, body: ExecuteBody, steps: list[dict[str, Any]]) -> RunReport:
@@ -148,7 +148,7 @@ async def _run(asked: ApiRequest, body: ExecuteBody, steps: list[dict[str, Any]]
     )
     report = await held(asked, tickets_of(asked.service).executor().execute(request), None)
     if report is None:  # the run goes on, and is met when it is asked for again
-        raise Problem(Code.SERVER_STOPPING if asked.stopping.is_set() else Code.INTERRUPTED)
+        raise HttpProblem(Code.SERVER_STOPPING if asked.stopping.is_set() else Code.INTERRUPTED)
     return report
 
 

@@ -15,7 +15,7 @@ from remit.journal.kinds import STUCK
 from remit.parts.tickets.report import SUMMARY, RunStatus, Span, StepReport
 from remit.parts.tickets.steps import ToolStep
 from remit.parts.tickets.ticket import moment
-from remit.record.story import Story
+from remit.record.story import EventStory
 from remit.redact import line
 
 _MILLI = 1_000
@@ -33,7 +33,7 @@ class TicketRun:
 
     def __init__(self, events: Iterable[Event], mode: dict[str, Any] | None = None) -> None:
         self.mode = mode or {}
-        self._story = Story(events)
+        self._story = EventStory(events)
         self._steps = {step.step: step for step in self._story.tell()}
         end = self._story.history.end
         done = end.result if isinstance(end, k.JobCompleted) else None

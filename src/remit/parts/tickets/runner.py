@@ -98,7 +98,7 @@ class ExecutorReport(msgspec.Struct, frozen=True, kw_only=True):
         return next((each for each in ("failed", "blocked") if self.counters[each]), "ok")
 
 
-class Runner:
+class TicketRunner:
     """One worker's hold on TOOL tickets."""
 
     def __init__(self, queue: TicketQueue, executor: ToolExecutor, clock: Clock, config: RunnerConfig) -> None:

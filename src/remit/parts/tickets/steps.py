@@ -39,7 +39,7 @@ class ToolStep(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """`tool` of a step in the oldest form: for the trace, never for the allowlist and never among the arguments."""
 
 
-class Found(NamedTuple):
+class TicketSteps(NamedTuple):
     """The steps of a ticket as they were given, and where they stood."""
 
     steps: Any
@@ -49,14 +49,14 @@ class Found(NamedTuple):
     """They stand in the older place."""
 
 
-def found_in(tool_input: Any, legacy: Any = msgspec.UNSET) -> Found:
+def found_in(tool_input: Any, legacy: Any = msgspec.UNSET) -> TicketSteps:
     """The steps of a ticket as they were given, from the first place that has any."""
     canonical = tool_input.get("tool_steps") if isinstance(tool_input, dict) else None
     if canonical is not None:
-        return Found(canonical, canonical_missing=False, legacy=False)
+        return TicketSteps(canonical, canonical_missing=False, legacy=False)
     if legacy is msgspec.UNSET or legacy is None:
-        return Found((), canonical_missing=True, legacy=False)
-    return Found(legacy, canonical_missing=True, legacy=True)
+        return TicketSteps((), canonical_missing=True, legacy=False)
+    return TicketSteps(legacy, canonical_missing=True, legacy=True)
 
 
 def steps_of(tool_input: Any, legacy: Any = msgspec.UNSET) -> tuple[ToolStep, ...]:

@@ -18,7 +18,7 @@ from remit.journal.event import HeadPatch
 from remit.journal.leases import LeaseProof
 from remit.journal.sharded.placement import new_identifier
 from remit.parts.tickets import kinds
-from remit.parts.tickets.history import NO_DERIVATION, Derivation, History
+from remit.parts.tickets.history import NO_DERIVATION, Derivation, TicketHistory
 from remit.parts.tickets.leases import REASON, Rejected, TicketLeases, uncounted
 from remit.parts.tickets.reader import FOLLOW
 from remit.parts.tickets.record import TicketRecord
@@ -217,7 +217,7 @@ class TicketStore(TicketLeases):
             raise self._refusal(Code.direct_fill_not_allowed, "complete", reason)
 
 
-def _is_followed(history: History, outputs: Any) -> bool:
+def _is_followed(history: TicketHistory, outputs: Any) -> bool:
     """Return whether another ticket may have to be derived once this one is done."""
     if history.created is None or history.created.type == "REPLY":
         return False

@@ -24,15 +24,15 @@ from remit.ids import encode
 from remit.jobs.state import stream_of
 from remit.journal import kinds as k
 from remit.journal.leases import LeaseProof
-from remit.operation import Body, By, Document, Flat, FromKey, JsonObject, Wire, operation
+from remit.operation import Body, By, Document, Flat, FromKey, JsonObject, WireName, operation
 from remit.parts.tickets.derive import derive_tool_from_triage_on_fill, maybe_derive_reply_from_tool_on_fill
 from remit.parts.tickets.execution import request_of
-from remit.parts.tickets.history import Derived, History
+from remit.parts.tickets.history import Derived, TicketHistory
 from remit.parts.tickets.leases import LEASE_SEC, MAX_LEASE_SEC, MAX_LEASED
 from remit.parts.tickets.reader import Filled
 from remit.parts.tickets.report import RunFacts, RunReport, run_report
 from remit.parts.tickets.run import TicketRun, key_of
-from remit.parts.tickets.runner import Runner, RunnerConfig
+from remit.parts.tickets.runner import RunnerConfig, TicketRunner
 from remit.parts.tickets.ticket import Kind, Leased, Status, Ticket
 from remit.parts.tickets.ticket import stream_of as ticket_stream
 from remit.record.views import job_row
@@ -42,8 +42,8 @@ from remit.service.options import Options
 from remit.tasks import first
 
 if TYPE_CHECKING:
-    from remit.journal.event import Event, Head
-    from remit.parts.tickets.desk import Desk
+    from remit.journal.event import Event, StreamHead
+    from remit.parts.tickets.desk import TicketDesk
     from remit.parts.tickets.execution import RunRequest, ToolExecutor
     from remit.service.jobs import Jobs
     from remit.service.parts import Worker
@@ -58,7 +58,7 @@ PATIENCE_S: Final = 30.0
 class TicketRuns:
     """Starts, follows and reports on runs."""
 
-    def __init__(self, desk: Desk, jobs: Jobs, worker: Worker) -> None:
+    def __init__(self, desk: TicketDesk, jobs: Jobs, worker: Worker) -> None:
         self._journal = desk.journal
         self._mode = desk.mode
         self._max_evidence = desk.settings.max_evidence
@@ -139,7 +139,7 @@ class TicketRuns:
         again = [index for index in range(len(run.tool_steps)) if index not in steps_kept]
         repeated = ", ".join(key_of(index) for index in again if any(done.acted(index) for done in earlier.values()))
         ticket = line(run.ticket_id)
-        if not repeated or run.attempt in History(await self._journal.read(ticket_stream(run.ticket_id))).repeats:
+        if not repeated or run.attempt in TicketHistory(await self._journal.read(ticket_stream(run.ticket_id))).repeats:
             return
         reason = f"another attempt at {ticket} would repeat calls that took effect, or may have: step {repeated}"
         remedy = (
@@ -212,7 +212,7 @@ class TicketRuns:
         return run_report(facts, steps, self._max_evidence)
 
 
-def _is_due(head: Head, now: int) -> bool:
+def _is_due(head: StreamHead, now: int) -> bool:
     """Return whether a worker is to take the run next."""
     return head.lease_owner is None and head.due_at is not None and head.due_at <= now
 
@@ -245,7 +245,7 @@ Seconds = Annotated[int, msgspec.Meta(ge=1, le=MAX_LEASE_SEC)]
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=500)]
 _FORM: Final = Flat({"owner": ("lease_owner", Name), "token": ("lease_token", Name)})
 ProofForm = Annotated[LeaseProof, _FORM]
-Outputs = Annotated[Any, Wire(type=dict[str, Any] | None)]
+Outputs = Annotated[Any, WireName(type=dict[str, Any] | None)]
 
 
 class Renewed(msgspec.Struct, frozen=True):
@@ -272,7 +272,7 @@ async def may_retry(tickets: Tickets, access: Access, arguments: Mapping[str, An
 class Tickets:
     """The tickets of one journal."""
 
-    def __init__(self, desk: Desk, jobs: Jobs, principal: str, worker: Worker) -> None:
+    def __init__(self, desk: TicketDesk, jobs: Jobs, principal: str, worker: Worker) -> None:
         self._desk = desk
         self._store = desk.store
         self._jobs = jobs
@@ -545,11 +545,11 @@ class Tickets:
     def _runs(self) -> TicketRuns:
         return TicketRuns(self._desk, self._jobs, self._worker)
 
-    def runner(self, config: RunnerConfig, executor: ToolExecutor) -> Runner:
+    def runner(self, config: RunnerConfig, executor: ToolExecutor) -> TicketRunner:
         """A worker on TOOL tickets."""
         if self._desk.settings.no_mcp:
             config = replace(config, no_mcp=True)
-        return Runner(self, executor, self._desk.journal.clock, config)
+        return TicketRunner(self, executor, self._desk.journal.clock, config)
 
 
 def tickets_of(service: Service) -> Tickets:

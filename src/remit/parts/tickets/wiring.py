@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from remit.capability import Upkeep
-from remit.parts.tickets.desk import Desk, DeskSettings
+from remit.parts.tickets.desk import DeskSettings, TicketDesk
 from remit.parts.tickets.history import Derivation
 from remit.parts.tickets.runner import RunnerConfig
 from remit.parts.tickets.settings import TicketSettings
@@ -35,7 +35,7 @@ def open_tickets(opening: NounOpening) -> Tickets:
         cutover_until_ms=own.cutover_until_ms or None,
         max_evidence=settings.evidence.max_items_per_report,
     )
-    desk = Desk(parts.journal, parts.services.metrics, parts.chance, chosen)
+    desk = TicketDesk(parts.journal, parts.services.metrics, parts.chance, chosen)
     return Tickets(desk, opening.service.jobs, opening.principal, opening.worker)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from remit.cli import exit_codes
-from remit.cli.context import State
+from remit.cli.context import CommandState
 from remit.cli.options import json_option, pass_state
 from remit.cli.output import one_line, reserved_stdout
 from remit.errors import JournalError, RemitError
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 @click.option("--check", is_flag=True, help="Write nothing; say also whether open jobs fit the code that is here.")
 @json_option("the findings")
 @pass_state
-def command(state: State, check: bool) -> int:
+def command(state: CommandState, check: bool) -> int:
     """Bring the journal up to date, or say with --check whether all fits this Remit.
 
     Looks at the journal's schema, at events of a newer Remit, at processes of other versions and at remit.toml; --check
@@ -36,7 +36,7 @@ def command(state: State, check: bool) -> int:
     return exit_codes.OK if fits else exit_codes.ERROR
 
 
-def _findings(state: State, *, code: bool) -> list[Check]:
+def _findings(state: CommandState, *, code: bool) -> list[Check]:
     """Look at settings, then at the journal, then at code; what cannot be looked at is a finding."""
     from remit.capability import Check
     from remit.parts.upgrade.look import look_at, refused
@@ -54,7 +54,7 @@ def _findings(state: State, *, code: bool) -> list[Check]:
         return [*found, refused("code" if code else "settings", error)]
 
 
-def _print(state: State, found: list[Check]) -> None:
+def _print(state: CommandState, found: list[Check]) -> None:
     out = state.output.out
     for name, verdict, detail, remedy, code in found:
         out.line(f"{out.style(f'{verdict:<4}', verdict)}  {name:<8}  {f'{code}: ' * bool(code)}{one_line(detail)}")

@@ -21,13 +21,22 @@ from remit.errors import ChainBrokenError, ProviderError
 from remit.files import parse_job
 from remit.files.hypertext import TooDeepError, page_text
 from remit.files.text import LOSSY, codec_of
-from remit.parts.web.extraction import Extract, Job
-from remit.parts.web.fetcher import Fetcher, Page, WebError, checked, host_of, joined, origin_of, without_tracking
+from remit.parts.web.extraction import Extract, ExtractionJob
+from remit.parts.web.fetcher import (
+    FetchedPage,
+    Fetcher,
+    WebError,
+    checked,
+    host_of,
+    joined,
+    origin_of,
+    without_tracking,
+)
 from remit.parts.web.kept import KeptPages, conditions
 from remit.parts.web.robots import Pace, Robots
-from remit.parts.web.search import Hit, SearchBackend, again_s, fused, items
+from remit.parts.web.search import EngineHit, SearchBackend, again_s, fused, items
 from remit.parts.web.shapes import SECONDS, ExtractResult, FetchArgs, FetchResult, Item, SearchArgs, SearchResult
-from remit.process.workers import Workers
+from remit.process.workers import WorkerPool
 from remit.tools.provider import CallContext, EvidenceCandidate, ToolResult
 
 if TYPE_CHECKING:
@@ -63,19 +72,19 @@ _SHORT: Final = 20_000
 _UNCHANGED, _FORBIDDEN, _TOO_MANY, _ERROR = 304, 403, 429, 400
 
 
-def is_html(page: Page) -> bool:
+def is_html(page: FetchedPage) -> bool:
     """Return whether a page is HTML, by its type or, without one, by its beginning."""
     if page.content_type:
         return page.content_type in HTML
     return page.body[:_HEAD].lstrip()[:1] == b"<"
 
 
-def is_pdf(page: Page) -> bool:
+def is_pdf(page: FetchedPage) -> bool:
     """Return whether a page is a PDF, by its type or, without one, by its beginning."""
     return page.content_type in _PDF or (page.content_type in _ANY and page.body.startswith(b"%PDF-"))
 
 
-def text_of(page: Page) -> str:
+def text_of(page: FetchedPage) -> str:
     """Return the page's characters. Raises WebError for a type that is not text."""
     kind = page.content_type
     if kind and kind not in HTML | _TEXT and not kind.startswith("text/") and not kind.endswith(_BUILT_ON):
@@ -85,7 +94,7 @@ def text_of(page: Page) -> str:
     return page.body.decode(charset_of(page), LOSSY)
 
 
-def charset_of(page: Page) -> str:
+def charset_of(page: FetchedPage) -> str:
     """Return the page's encoding: a mark at its beginning, its header, its own word, or what the bytes look like."""
     for mark, name in ((b"\xef\xbb\xbf", "utf-8-sig"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16")):
         if page.body.startswith(mark):
@@ -109,7 +118,7 @@ def title_of(html: str) -> str:
     return " ".join(unescape(match[1]).split()) if match else ""
 
 
-def check_answer(page: Page) -> None:
+def check_answer(page: FetchedPage) -> None:
     """Raise WebError for an answer other than a page: a refusal, an error, or a challenge to a person."""
     url = page.final_url
     if page.status in {_FORBIDDEN, _TOO_MANY}:
@@ -121,7 +130,7 @@ def check_answer(page: Page) -> None:
         raise WebError(f"{url}: it asks for a proof that a person reads it", Code.captcha_required)
 
 
-def is_challenge(page: Page) -> bool:
+def is_challenge(page: FetchedPage) -> bool:
     """Return whether a page asks its reader to prove to be a person."""
     if len(page.body) > _SHORT or not is_html(page):
         return False
@@ -129,7 +138,7 @@ def is_challenge(page: Page) -> bool:
     return any(sign in text for sign in _CHALLENGES)
 
 
-def is_consent(page: Page) -> bool:
+def is_consent(page: FetchedPage) -> bool:
     """Return whether a page stands before the one that was asked for until a person agrees to something."""
     if len(page.body) > _SHORT or page.final_url == page.url:
         return False
@@ -148,7 +157,7 @@ _SOON_S: Final = 5.0
 _log: Final = logging.getLogger("remit.web")
 
 
-class Terms(NamedTuple):
+class SearchTerms(NamedTuple):
     """The terms that the operator set."""
 
     max_bytes: int = 5_000_000
@@ -164,7 +173,7 @@ class WebEngine:
         self,
         fetcher: Fetcher,
         clock: Clock,
-        terms: Terms,
+        terms: SearchTerms,
         backends: Sequence[SearchBackend] = (),
         cooldowns: Cooldowns | None = None,
         kept: KeptPages | None = None,
@@ -205,7 +214,7 @@ class WebEngine:
         results = fused(lists, args.max_results) if len(lists) > 1 else lists[0][: args.max_results]
         return ToolResult(msgspec.to_builtins(SearchResult(items=results)))
 
-    async def _ask(self, backend: SearchBackend, args: SearchArgs) -> list[Hit]:
+    async def _ask(self, backend: SearchBackend, args: SearchArgs) -> list[EngineHit]:
         left = await self._seconds_left(backend.name)
         if left:
             reason = f"{backend.name} blocked Remit; it is asked again in {left} s"
@@ -277,7 +286,7 @@ class WebEngine:
         )
         return ToolResult(msgspec.to_builtins(result), (_evidence(result, ctx),))
 
-    async def _extracted(self, page: Page) -> Extract:
+    async def _extracted(self, page: FetchedPage) -> Extract:
         if is_pdf(page):
             return await self._extractors.pdf(page)
         text = text_of(page)
@@ -285,9 +294,9 @@ class WebEngine:
             await self._extractors.extract(text, page.final_url) if is_html(page) else Extract(text=text, method="text")
         )
 
-    async def _page(self, url: str, tool: str, ctx: CallContext) -> tuple[Page, bool]:
+    async def _page(self, url: str, tool: str, ctx: CallContext) -> tuple[FetchedPage, bool]:
         """Return a page, and whether the site said that the kept one is still it."""
-        known: dict[str, Page] = {}
+        known: dict[str, FetchedPage] = {}
 
         async def headers(target: str) -> dict[str, str]:
             page = await self._kept.find(target, self._terms.max_bytes) if self._kept is not None else None
@@ -321,7 +330,7 @@ class WebEngine:
         return page, False
 
 
-def _readable(page: Page, text: str) -> str:
+def _readable(page: FetchedPage, text: str) -> str:
     if not is_html(page):
         return text
     try:
@@ -363,16 +372,16 @@ class Extractors:
     """Extracts text in at most so many processes at once."""
 
     def __init__(self, processes: int = 2, seconds: float = 20.0) -> None:
-        self._workers: Workers[Extract | parse_job.Refused] = Workers(
+        self._workers: WorkerPool[Extract | parse_job.Refused] = WorkerPool(
             "remit.parts.web.extraction", Extract | parse_job.Refused, processes, seconds
         )
         self._seconds = seconds
 
     async def extract(self, html: str, url: str) -> Extract:
         """Return the main text of a page. Raises WebError (parse_failed) for one that takes too much."""
-        return await self._ask(Job(html, url), url)
+        return await self._ask(ExtractionJob(html, url), url)
 
-    async def pdf(self, page: Page) -> Extract:
+    async def pdf(self, page: FetchedPage) -> Extract:
         """Return the text of a PDF. Raises WebError: unsupported_content_type where nothing here reads PDFs."""
         url = page.final_url
         if page.truncated:
@@ -380,10 +389,10 @@ class Extractors:
                 f"{url}: a PDF can only be read whole, and it has more than {len(page.body):,} bytes (web.max_bytes)"
             )
             raise WebError(reason, Code.content_too_large)
-        job = parse_job.Job(format="pdf", data=page.body, pages=_PDF_PAGES, chars=_LARGEST_TEXT)
+        job = parse_job.ParseJob(format="pdf", data=page.body, pages=_PDF_PAGES, chars=_LARGEST_TEXT)
         return await self._ask(job, url)
 
-    async def _ask(self, job: Job | parse_job.Job, url: str) -> Extract:
+    async def _ask(self, job: ExtractionJob | parse_job.ParseJob, url: str) -> Extract:
         try:
             reply = await self._workers.ask(job)
         except TimeoutError as error:

@@ -51,14 +51,14 @@ class Extract(msgspec.Struct, frozen=True, kw_only=True, tag="extract"):
     """Where more may stand, of a page with few words."""
 
 
-class Job(msgspec.Struct, frozen=True, tag="html"):
+class ExtractionJob(msgspec.Struct, frozen=True, tag="html"):
     """A page to extract from."""
 
     html: str
     url: str
 
 
-def extract(job: Job) -> Extract:
+def extract(job: ExtractionJob) -> Extract:
     """Return the main text of a page."""
     from resiliparse.extract.html2text import extract_plain_text  # noqa: PLC0415 - an extra, loaded in workers alone
     from resiliparse.parse.html import HTMLTree  # noqa: PLC0415 - the same
@@ -80,9 +80,9 @@ def extract(job: Job) -> Extract:
     )
 
 
-def answer(job: Job | parse_job.Job) -> Extract | parse_job.Refused:
+def answer(job: ExtractionJob | parse_job.ParseJob) -> Extract | parse_job.Refused:
     """Return the text of a page or a PDF."""
-    if isinstance(job, Job):
+    if isinstance(job, ExtractionJob):
         return extract(job)
     pdf = read_pdf(job)
     if isinstance(pdf, parse_job.Refused):
@@ -97,7 +97,7 @@ def answer(job: Job | parse_job.Job) -> Extract | parse_job.Refused:
     )
 
 
-def _marked(job: Job) -> tuple[str, tuple[str, ...]]:
+def _marked(job: ExtractionJob) -> tuple[str, tuple[str, ...]]:
     """The text as Markdown, and the links of the tree that trafilatura reads it from."""
     import trafilatura  # noqa: PLC0415 - an extra, and slow to load
 
@@ -150,4 +150,4 @@ def _links(targets: Iterable[str | None]) -> tuple[str, ...]:
 
 
 if __name__ == "__main__":
-    answer_jobs(Job | parse_job.Job, answer)
+    answer_jobs(ExtractionJob | parse_job.ParseJob, answer)

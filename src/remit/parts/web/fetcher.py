@@ -134,7 +134,7 @@ _REDIRECT: Final = frozenset({301, 302, 303, 307, 308})
 _GZIP: Final = 32 + zlib.MAX_WBITS
 
 
-class Page(msgspec.Struct, frozen=True, kw_only=True):
+class FetchedPage(msgspec.Struct, frozen=True, kw_only=True):
     """An answer, decoded."""
 
     url: str
@@ -178,7 +178,7 @@ class Fetcher:
         data: bytes | None = None,
         redirects: int = REDIRECTS,
         before_hop: Callable[[str], Awaitable[Mapping[str, str]]] | None = None,
-    ) -> Page:
+    ) -> FetchedPage:
         """Request a URL within `seconds`; of the decoded body at most `limit` bytes are read.
 
         `before_hop` is given the target of each redirect before it is followed. It returns the headers of that request
@@ -224,12 +224,14 @@ class Fetcher:
         return self._session
 
 
-async def _page(asked: str, url: str, response: aiohttp.ClientResponse, limit: int) -> Page:
+async def _page(asked: str, url: str, response: aiohttp.ClientResponse, limit: int) -> FetchedPage:
     headers: dict[str, str] = {}
     for name, value in response.headers.items():
         headers.setdefault(name.lower(), value)
     body, truncated = await _body(url, response, headers.get("content-encoding", "").strip().lower(), limit)
-    return Page(url=asked, final_url=url, status=response.status, headers=headers, body=body, truncated=truncated)
+    return FetchedPage(
+        url=asked, final_url=url, status=response.status, headers=headers, body=body, truncated=truncated
+    )
 
 
 async def _body(url: str, response: aiohttp.ClientResponse, encoding: str, limit: int) -> tuple[bytes, bool]:

@@ -19,10 +19,10 @@ import msgspec
 from remit.canonical import sha256
 from remit.clock import SECOND
 from remit.errors import JournalError
-from remit.journal.event import Blob, Fold
+from remit.journal.event import Blob, JournalFold
 from remit.journal.kinds import decode
-from remit.journal.proven import Proven
-from remit.parts.web.fetcher import Page
+from remit.journal.proven import ProvenStream
+from remit.parts.web.fetcher import FetchedPage
 from remit.parts.web.kinds import SearchBlocked
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class _Entry(msgspec.Struct, frozen=True, array_like=True):
 class _Kept(msgspec.Struct, frozen=True):
     """The content of a blob. With its time no two are alike: bytes that were erased are never stored again."""
 
-    page: Page
+    page: FetchedPage
     at: int
 
 
@@ -68,7 +68,7 @@ class KeptPages:
         self._size = size
         self._keep_us = min(days or _DAYS_MOST, _DAYS_MOST) * _DAY
 
-    async def find(self, url: str, limit: int) -> Page | None:
+    async def find(self, url: str, limit: int) -> FetchedPage | None:
         """Return the page of a URL, if it is kept and has at most `limit` bytes."""
         address = _address(url)
         try:
@@ -82,7 +82,7 @@ class KeptPages:
             return None
         return page if page is not None and page.final_url == url and len(page.body) <= limit else None
 
-    async def keep(self, page: Page, stream: str) -> None:
+    async def keep(self, page: FetchedPage, stream: str) -> None:
         """Keep a page that was fetched for `stream`, in the place of the one that was kept of its URL."""
         try:
             head = await self._journal.head(stream)
@@ -91,7 +91,7 @@ class KeptPages:
         except JournalError as error:
             _log.warning("web: %s is not kept: %s", page.final_url, error.message)
 
-    async def _put(self, page: Page) -> None:
+    async def _put(self, page: FetchedPage) -> None:
         now, address = self._journal.clock.now(), _address(page.final_url)
         added: list[_Entry] = []
         data = zlib.compress(msgspec.msgpack.encode(_Kept(page, now)), 1) if _may_be_kept(page) else b""
@@ -104,7 +104,7 @@ class KeptPages:
             after = self._newest([*rest, *added])
             if after == before:
                 return
-            fold = Fold(_INDEX, position + 1, msgspec.msgpack.encode(after))
+            fold = JournalFold(_INDEX, position + 1, msgspec.msgpack.encode(after))
             if await self._journal.folds.keep([fold], position):
                 await self._erase({entry.digest for entry in [*before, *added]} - {entry.digest for entry in after})
                 return
@@ -135,21 +135,21 @@ class KeptPages:
         return [], 0
 
 
-def conditions(page: Page | None) -> dict[str, str]:
+def conditions(page: FetchedPage | None) -> dict[str, str]:
     """Return the headers that ask for a page only if it changed; none: it cannot be asked so."""
     if page is None:
         return {}
     return {condition: page.headers[name] for name, condition in _CONDITIONS if name in page.headers}
 
 
-def _may_be_kept(page: Page) -> bool:
+def _may_be_kept(page: FetchedPage) -> bool:
     """Return whether a page is whole, the same for all readers, and can be asked for again."""
     directives = {word.partition("=")[0].strip() for word in page.headers.get("cache-control", "").lower().split(",")}
     own = directives & _ONE_READER or "set-cookie" in page.headers or "*" in page.headers.get("vary", "")
     return bool(conditions(page)) and not own and not page.truncated
 
 
-def _page(entry: _Entry, data: bytes) -> Page | None:
+def _page(entry: _Entry, data: bytes) -> FetchedPage | None:
     """The page in a blob, if that is what the index says."""
     if not data or sha256(data) != entry.digest:
         return None
@@ -173,12 +173,12 @@ class Cooldowns:
     def __init__(self, journal: Journal, seconds: int) -> None:
         self._journal = journal
         self._seconds = seconds
-        self._streams: dict[str, Proven] = {}
+        self._streams: dict[str, ProvenStream] = {}
         self._until: dict[str, int] = {}
 
     async def seconds_left(self, backend: str) -> int:
         """Return for how many seconds a backend is still left alone; 0: it may be asked. Raises ChainBrokenError."""
-        stream = self._streams.setdefault(backend, Proven(self._journal, f"{KIND}/{backend}"))
+        stream = self._streams.setdefault(backend, ProvenStream(self._journal, f"{KIND}/{backend}"))
         for event in await stream.more():
             blocked = decode(event.kind, event.data)
             if isinstance(blocked, SearchBlocked):

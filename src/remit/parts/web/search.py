@@ -21,14 +21,14 @@ from remit.codes import Code
 from remit.errors import ProviderError
 from remit.files.directory import ConfinedDirectory
 from remit.files.index.search import FolderIndex
-from remit.files.index.store import Index
+from remit.files.index.store import IndexFile
 from remit.http.retry import retry_after
-from remit.parts.web.fetcher import Fetcher, Page, WebError, checked, without_tracking
+from remit.parts.web.fetcher import FetchedPage, Fetcher, WebError, checked, without_tracking
 from remit.parts.web.shapes import Item
 
 if TYPE_CHECKING:
     from remit.files.replacement import Closed
-    from remit.threads import Stop, Threads
+    from remit.threads import StopEvent, Threads
 
 
 _LIMIT: Final = 4 * 1024 * 1024
@@ -42,7 +42,7 @@ _FUSION: Final = 60
 """The constant of reciprocal rank fusion (Cormack and others, 2009)."""
 
 
-class Hit(NamedTuple):
+class EngineHit(NamedTuple):
     """A result as an engine gives it."""
 
     title: str
@@ -58,7 +58,7 @@ class SearchBackend(Protocol):
         """As the settings name it."""
         ...
 
-    async def ask(self, fetcher: Fetcher, query: str, count: int) -> list[Hit]:
+    async def ask(self, fetcher: Fetcher, query: str, count: int) -> list[EngineHit]:
         """Return at most `count` results of web addresses. Raises WebError: a failure is never an empty list."""
         ...
 
@@ -68,7 +68,7 @@ class Backend(NamedTuple):
 
     name: str
     url: Callable[[str, int], str]
-    read: Callable[[Page], list[Hit]]
+    read: Callable[[FetchedPage], list[EngineHit]]
     headers: dict[str, str] = {}  # noqa: RUF012 - nothing changes it
     body: Callable[[str, int], bytes] | None = None
     """The body that is posted; None: it is a GET."""
@@ -76,7 +76,7 @@ class Backend(NamedTuple):
     service: bool = True
     """Whether it is asked by its API, and says when to come again; of a page for people, that is unknown."""
 
-    async def ask(self, fetcher: Fetcher, query: str, count: int) -> list[Hit]:
+    async def ask(self, fetcher: Fetcher, query: str, count: int) -> list[EngineHit]:
         """Request an answer and read it."""
         post = self.body(query, count) if self.body is not None else None
         page = await fetcher.fetch(
@@ -92,7 +92,7 @@ class Backend(NamedTuple):
         return usable(self.read(page))[:count]
 
 
-def usable(hits: Sequence[Hit]) -> list[Hit]:
+def usable(hits: Sequence[EngineHit]) -> list[EngineHit]:
     """Return the results that lead to addresses of the web, in the form in which they are requested."""
     usable_hits = []
     for hit in hits:
@@ -144,7 +144,7 @@ def serper(key: str, base: str = _SERPER) -> Backend:
     )  # fmt: skip
 
 
-def items(hits: Sequence[Hit], provider: str) -> list[Item]:
+def items(hits: Sequence[EngineHit], provider: str) -> list[Item]:
     """Return results in the shape that every provider of web.search gives."""
     return [
         Item(title=hit.title, url=hit.url, snippet=hit.snippet, provider=provider, rank=rank)
@@ -184,7 +184,7 @@ def again_s(error: WebError, now: int) -> float | None:
     return max((float(text) for text in map(str.strip, spent) if _SECONDS.fullmatch(text)), default=None)
 
 
-def _check(backend: Backend, page: Page) -> None:
+def _check(backend: Backend, page: FetchedPage) -> None:
     name = backend.name
     if page.status == _CHALLENGED or (not backend.service and b"challenge-form" in page.body):
         raise WebError(
@@ -200,14 +200,14 @@ def _check(backend: Backend, page: Page) -> None:
         raise WebError(f"{name}: it answered {page.status}", Code.WebProviderError)
 
 
-def _json(page: Page) -> Any:
+def _json(page: FetchedPage) -> Any:
     try:
         return msgspec.json.decode(page.body)
     except msgspec.DecodeError as error:
         raise WebError(f"{page.final_url}: its answer is not JSON", Code.WebParseError) from error
 
 
-def _hits(page: Page, path: tuple[str, ...], url: str, snippet: str) -> list[Hit]:
+def _hits(page: FetchedPage, path: tuple[str, ...], url: str, snippet: str) -> list[EngineHit]:
     value = _json(page)
     for name in path:
         value = value.get(name) if isinstance(value, dict) else None
@@ -218,11 +218,11 @@ def _hits(page: Page, path: tuple[str, ...], url: str, snippet: str) -> list[Hit
     return [_hit(entry, url, snippet) for entry in value if isinstance(entry, dict) and entry.get(url)]
 
 
-def _hit(entry: dict[str, Any], url: str, snippet: str) -> Hit:
-    return Hit(_line(entry.get("title")), str(entry[url]), _line(entry.get(snippet)))
+def _hit(entry: dict[str, Any], url: str, snippet: str) -> EngineHit:
+    return EngineHit(_line(entry.get("title")), str(entry[url]), _line(entry.get(snippet)))
 
 
-def _read_searxng(page: Page) -> list[Hit]:
+def _read_searxng(page: FetchedPage) -> list[EngineHit]:
     hits = _hits(page, ("results",), "url", "content")
     failed = _json(page).get("unresponsive_engines") or []
     if not hits and failed:
@@ -237,7 +237,7 @@ def _engine(failed: Any) -> str:
     return f"{name!s:.40} ({reason[0]!s:.80})" if reason else f"{name!s:.40}"
 
 
-def _read_ddg(page: Page) -> list[Hit]:
+def _read_ddg(page: FetchedPage) -> list[EngineHit]:
     if not page.body.strip():
         raise WebError("ddg_html: its answer is empty", Code.WebParseError)
     tree = html.document_fromstring(page.body.decode("utf-8", "replace"))
@@ -249,7 +249,7 @@ def _read_ddg(page: Page) -> list[Hit]:
         snippets = block.find_class("result__snippet")
         target = _target(str(anchors[0].get("href") or ""))
         hits.append(
-            Hit(_line(anchors[0].text_content()), target, _line(snippets[0].text_content() if snippets else ""))
+            EngineHit(_line(anchors[0].text_content()), target, _line(snippets[0].text_content() if snippets else ""))
         )
     if not hits and not tree.find_class("no-results"):
         raise WebError("ddg_html: its page has another form than is known", Code.WebParseError)
@@ -283,7 +283,7 @@ class FolderBackend:
         self._closed = closed
         self._threads = threads
 
-    async def ask(self, fetcher: Fetcher, query: str, count: int) -> list[Hit]:  # noqa: ARG002 - nothing is fetched
+    async def ask(self, fetcher: Fetcher, query: str, count: int) -> list[EngineHit]:  # noqa: ARG002 - nothing is fetched
         """Search the folder. Raises WebError (WebProviderError)."""
         try:
             hits = await self._threads.stoppable(lambda stop: self._hits(query, count, stop))
@@ -291,13 +291,13 @@ class FolderBackend:
             raise WebError(f"folder: {error}", Code.WebProviderError) from error
         return usable(hits)[:count]
 
-    def _hits(self, query: str, count: int, stop: Stop) -> list[Hit]:
+    def _hits(self, query: str, count: int, stop: StopEvent) -> list[EngineHit]:
         folder = self._folder.resolve(strict=True)
-        index = FolderIndex(Index(self._index_dir, folder), ConfinedDirectory(folder), folder)
+        index = FolderIndex(IndexFile(self._index_dir, folder), ConfinedDirectory(folder), folder)
         hits = index.search(query, _PASSAGES_PER_FILE * count, stop, lambda _done, _total: None, self._is_open)
         best = {match.hit.path: match for match in reversed(hits.matches)}  # of each file the best passage
         ranked = sorted(best.values(), key=lambda match: -match.score)
-        return [Hit(match.hit.title, f"{self._base}/{quote(match.hit.path)}", match.snippet) for match in ranked]
+        return [EngineHit(match.hit.title, f"{self._base}/{quote(match.hit.path)}", match.snippet) for match in ranked]
 
     def _is_open(self, path: str) -> bool:
         return str(self._folder / path) not in self._closed

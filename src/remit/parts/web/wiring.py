@@ -142,7 +142,7 @@ def _engine(opening: Opening, names: Sequence[str]) -> WebEngine:
     try:
         # An extra, and slow to load: with the first call.
         from remit.parts.web import search  # noqa: PLC0415 - as above
-        from remit.parts.web.engine import Terms, WebEngine  # noqa: PLC0415 - as above
+        from remit.parts.web.engine import SearchTerms, WebEngine  # noqa: PLC0415 - as above
         from remit.parts.web.fetcher import Fetcher  # noqa: PLC0415 - as above
         from remit.parts.web.kept import Cooldowns, KeptPages  # noqa: PLC0415 - as above
         from remit.parts.web.search import FolderBackend  # noqa: PLC0415 - as above
@@ -164,7 +164,7 @@ def _engine(opening: Opening, names: Sequence[str]) -> WebEngine:
         "brave": lambda: search.brave(settings.brave_key),
         "serper": lambda: search.serper(settings.serper_key),
     }
-    terms = Terms(
+    terms = SearchTerms(
         max_bytes=settings.max_bytes,
         robots=settings.robots,
         pause_s=settings.pause_ms / 1_000,

@@ -15,7 +15,7 @@ CAPABILITIES: Final = (
         provider_ids=("outbox", "decision", "work"),
         recipes=("remit.parts.work.recipe:work_run", "remit.parts.work.decisions:work_decision"),
         inner_recipes=("work_run", "work_decision"),
-        nouns=(Noun(name="work", kind="remit.parts.work.noun:Work", open="remit.parts.work.wiring:open_work"),),
+        nouns=(Noun(name="work", kind="remit.parts.work.noun:WorkNoun", open="remit.parts.work.wiring:open_work"),),
         kinds={
             **kinds_of("remit.parts.work.kinds", "work", "opened run_started run_stopped written moved controlled"),
             **kinds_of("remit.parts.work.kinds", "work_result", "accepted refused discarded"),

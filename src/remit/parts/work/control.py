@@ -22,12 +22,12 @@ from remit.journal.leases import heads_changed_within
 from remit.parts.work.flow import MAX_RETRIES, dependencies_in, parent_in, rest_after, urgency
 from remit.parts.work.kinds import WorkControlled
 from remit.parts.work.references import IssueRef
-from remit.parts.work.runs import STUCK, Runs, Wanted
+from remit.parts.work.runs import STUCK, ProjectRuns, RunOrder
 from remit.parts.work.store import UnitRow
 from remit.parts.work.unit import Run, State, WorkUnit
 from remit.parts.work.views import Turn, TurnStep
-from remit.parts.work.workflow import Group, Workflow, read_workflow, require_workflow
-from remit.service.calls import Turns
+from remit.parts.work.workflow import IssueGroup, Workflow, read_workflow, require_workflow
+from remit.service.calls import TurnTaking
 from remit.tasks import first
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class ControlPlane:
     """Hands out the issues of one project."""
 
     def __init__(
-        self, runs: Runs, project: Callable[[], tuple[OutboxTable, Forge]], settings: Settings, principal: str
+        self, runs: ProjectRuns, project: Callable[[], tuple[OutboxTable, Forge]], settings: Settings, principal: str
     ) -> None:
         self._runs = runs
         self._store = runs.store
@@ -85,7 +85,7 @@ class ControlPlane:
 
     async def _lead(self, stop: asyncio.Event, tell: Callable[[Turn], None]) -> None:
         while not stop.is_set():
-            async with Turns(self._journal).held(STREAM, KIND, WorkControlled()) as held:
+            async with TurnTaking(self._journal).held(STREAM, KIND, WorkControlled()) as held:
                 while await held.current() is not None:
                     mark = await self._journal.heads_changed(0)
                     tell(await self._turn(staged=False))
@@ -97,7 +97,7 @@ class ControlPlane:
         require_workflow(self._settings)
         if staged:
             return await self._turn(staged=True)
-        turns = Turns(self._journal)
+        turns = TurnTaking(self._journal)
         await turns.begin(STREAM, KIND, WorkControlled())
         async with turns.taken(STREAM, KIND) as held:
             return Turn(steps=[], leads=False) if held is None else await self._turn(staged=False)
@@ -258,7 +258,7 @@ class ControlPlane:
         self,
         workflow: Workflow,
         name: str,
-        group: Group,
+        group: IssueGroup,
         listed: dict[str, _Listed],
         rows: dict[str, UnitRow],
         steps: _Steps,
@@ -278,7 +278,7 @@ class ControlPlane:
                 continue
             room -= await self._begin(workflow, name, group, issue, steps)
 
-    async def _begin(self, workflow: Workflow, name: str, group: Group, issue: Issue, steps: _Steps) -> bool:
+    async def _begin(self, workflow: Workflow, name: str, group: IssueGroup, issue: Issue, steps: _Steps) -> bool:
         """Start a run of an issue, or block it; return whether a run began."""
         reference = IssueRef.parse(issue.issue_ref)
         whole = issue if issue.body else await self._project()[1].get_issue(reference)
@@ -291,7 +291,7 @@ class ControlPlane:
         if self._rests(unit):
             return False
         executor, reason = _next(workflow, group, unit)
-        wanted = Wanted(executor=executor, role=group.role, reason=reason, by=self._principal, group=name)
+        wanted = RunOrder(executor=executor, role=group.role, reason=reason, by=self._principal, group=name)
         return await steps.take(issue, "start", executor, lambda: self._runs.start(reference, workflow, wanted))
 
     def _rests(self, unit: WorkUnit) -> bool:
@@ -338,7 +338,7 @@ class _Steps:
         return True
 
 
-def _next(workflow: Workflow, group: Group, unit: WorkUnit) -> tuple[str, str]:
+def _next(workflow: Workflow, group: IssueGroup, unit: WorkUnit) -> tuple[str, str]:
     """Return who works on an issue next, and why it is not the first one."""
     last = unit.last
     if last is None:

@@ -26,7 +26,7 @@ _FIELD: Final = 500
 _PRIORITY: Final = "prio:"
 
 
-class Step(NamedTuple):
+class FlowStep(NamedTuple):
     """Where an issue goes after a result."""
 
     state: BodyStatus
@@ -34,22 +34,22 @@ class Step(NamedTuple):
     """The next step, and the one who takes it, in words."""
 
 
-def step_after(result: WorkResult, failures: int) -> Step:
+def step_after(result: WorkResult, failures: int) -> FlowStep:
     """Return where an issue goes; `failures` counts the runs before this one that failed, one after another."""
     lacking = ", ".join(result.missing())
     if result.status == "fail" and result.result_code == LACKING:
-        return Step("doing", "See to what the run lacked, then run it again.")
+        return FlowStep("doing", "See to what the run lacked, then run it again.")
     match result.status:
         case "ok" if lacking:
-            return Step("blocked", f"Add what the result lacks: {lacking}.")
+            return FlowStep("blocked", f"Add what the result lacks: {lacking}.")
         case "ok":
-            return Step("review", "Review the change, then decide.")
+            return FlowStep("review", "Review the change, then decide.")
         case "blocked":
-            return Step("blocked", f"Resolve {', '.join(result.blocked_by) or 'what blocks it'}, then unblock.")
+            return FlowStep("blocked", f"Resolve {', '.join(result.blocked_by) or 'what blocks it'}, then unblock.")
         case "fail" if failures >= MAX_RETRIES:
-            return Step("blocked", f"{failures + 1} runs failed: change the order or the executor.")
+            return FlowStep("blocked", f"{failures + 1} runs failed: change the order or the executor.")
         case "fail":
-            return Step("doing", "Run it again, or switch the executor.")
+            return FlowStep("doing", "Run it again, or switch the executor.")
 
 
 def rest_after(lacked: int) -> float:

@@ -18,7 +18,7 @@ from remit.parts.work.flow import parent_in
 from remit.parts.work.forms import Form, read_result_in
 from remit.parts.work.references import IssueRef
 from remit.parts.work.result import Test, WorkResult
-from remit.parts.work.runs import ROLE, STOP_S, Runs, Wanted
+from remit.parts.work.runs import ROLE, STOP_S, ProjectRuns, RunOrder
 from remit.parts.work.stage import StagedWrite, Verb, stage
 from remit.parts.work.store import UnitRow, Verdict
 from remit.parts.work.unit import State
@@ -39,17 +39,17 @@ Reference = Annotated[str, msgspec.Meta(min_length=3, max_length=512)]
 Reason = Annotated[str, msgspec.Meta(max_length=1_000)]
 
 
-class Work:
+class WorkNoun:
     """The work of one project."""
 
     def __init__(
         self,
-        runs: Runs,
+        runs: ProjectRuns,
         jobs: Jobs,
         control: ControlPlane,
         principal: str,
         settings: Settings,
-        copy: Callable[[list[StagedWrite]], Work],
+        copy: Callable[[list[StagedWrite]], WorkNoun],
     ) -> None:
         self._copy = copy
         self._store = runs.store
@@ -181,7 +181,7 @@ class Work:
         Raise StateError (WORK_CONFLICT) while another run is active, UsageError (WORK_INVALID) for an executor that
         workflow.toml does not name.
         """
-        wanted = Wanted(executor=executor, role=role, reason=reason, by=by)
+        wanted = RunOrder(executor=executor, role=role, reason=reason, by=by)
         return await self._runs.start(IssueRef.parse(issue_ref), require_workflow(self._settings), wanted)
 
     @operation(
@@ -204,7 +204,7 @@ class Work:
         """
         if executor != MANUAL:
             hand_of(require_workflow(self._settings), executor).executor.require(os.environ)
-        wanted = Wanted(executor=executor, role=role, reason=reason, by=by, instead=True)
+        wanted = RunOrder(executor=executor, role=role, reason=reason, by=by, instead=True)
         return await self._runs.start(IssueRef.parse(issue_ref), require_workflow(self._settings), wanted)
 
     @operation(

@@ -30,7 +30,7 @@ import msgspec
 from remit.atomic import clear_place, replace_file
 from remit.codes import Code
 from remit.errors import ProviderError, UsageError
-from remit.files.directory import ConfinedDirectory, Entry
+from remit.files.directory import ConfinedDirectory, WalkEntry
 from remit.parts.work.document import MAX_DOCUMENT, write_document
 from remit.parts.work.envelope import belongs_to_a_run
 from remit.parts.work.forms import FORMS, read_result_in, write_in
@@ -225,7 +225,7 @@ class ContextPack:
         except ProviderError as error:
             raise _invalid(str(error)) from error
 
-    def _entries(self) -> Iterator[Entry]:
+    def _entries(self) -> Iterator[WalkEntry]:
         try:
             for number, entry in enumerate(self._inside.walk(enter=lambda _: True)):
                 if number > MAX_FILES:

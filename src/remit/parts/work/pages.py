@@ -6,9 +6,9 @@ from typing import ClassVar, Final, Literal
 
 import msgspec
 
-from remit.pages.page import Nothing, Page, PageRequest, See, View, link
+from remit.pages.page import Nothing, Page, PageRequest, PageView, See, link
 from remit.parts.work.envelope import said_by_hand
-from remit.parts.work.noun import Work
+from remit.parts.work.noun import WorkNoun
 from remit.parts.work.result import WorkResult
 from remit.parts.work.store import UnitRow
 from remit.parts.work.unit import STATES, Run, State
@@ -27,7 +27,7 @@ _TONES: Final[dict[State, str]] = {
 }
 
 
-class Query(msgspec.Struct, frozen=True, kw_only=True):
+class IssuesQuery(msgspec.Struct, frozen=True, kw_only=True):
     """Which issues: this is what stands in the address."""
 
     state: State | None = None
@@ -36,7 +36,7 @@ class Query(msgspec.Struct, frozen=True, kw_only=True):
     """Continue after this issue of an earlier page."""
 
 
-class Column(msgspec.Struct, frozen=True, kw_only=True):
+class IssueColumn(msgspec.Struct, frozen=True, kw_only=True):
     """The newest issues in a state."""
 
     state: State
@@ -45,12 +45,12 @@ class Column(msgspec.Struct, frozen=True, kw_only=True):
     more: bool
 
 
-class Board(View, frozen=True, kw_only=True):
+class IssueBoard(PageView, frozen=True, kw_only=True):
     """Issues, newest first."""
 
     template: ClassVar[str] = "work.html"
-    query: Query
-    columns: tuple[Column, ...]
+    query: IssuesQuery
+    columns: tuple[IssueColumn, ...]
     next: str = ""
     """Continue after this issue, if one state is shown; empty: this is all."""
 
@@ -68,7 +68,7 @@ class RunView(msgspec.Struct, frozen=True, kw_only=True):
     """Whether a comment is still to be written."""
 
 
-class IssueView(View, frozen=True, kw_only=True):
+class IssueView(PageView, frozen=True, kw_only=True):
     """One issue, whole."""
 
     template: ClassVar[str] = "work_unit.html"
@@ -80,7 +80,7 @@ class IssueView(View, frozen=True, kw_only=True):
     """States that a decision may put it into."""
 
 
-class Decision(msgspec.Struct, frozen=True):
+class IssueDecisionForm(msgspec.Struct, frozen=True):
     """A decision about an issue."""
 
     state: State
@@ -99,18 +99,18 @@ class Handed(msgspec.Struct, frozen=True):
     summary: str = ""
 
 
-async def board(asked: PageRequest) -> Board:
+async def board(asked: PageRequest) -> IssueBoard:
     """Return the newest issues of each state; or those of one state, page by page."""
-    query: Query = asked.query
+    query: IssuesQuery = asked.query
     limit = _PAGE if query.state else _COLUMN
     columns = []
     following = ""
     for state in (query.state,) if query.state else STATES:
         rows = await _work(asked).board(states=(state,), before=query.before, limit=limit + 1)
         shown = tuple(rows[:limit])
-        columns.append(Column(state=state, tone=_TONES[state], rows=shown, more=len(rows) > limit))
+        columns.append(IssueColumn(state=state, tone=_TONES[state], rows=shown, more=len(rows) > limit))
         following = shown[-1].issue_ref if query.state and len(rows) > limit else ""
-    return Board(title="Work", query=query, columns=tuple(columns), next=following)
+    return IssueBoard(title="Work", query=query, columns=tuple(columns), next=following)
 
 
 async def issue(asked: PageRequest) -> IssueView:
@@ -142,7 +142,7 @@ async def moved(asked: PageRequest) -> object:
 
 async def decide(asked: PageRequest) -> See:
     """Put an issue into a state."""
-    form: Decision = asked.form
+    form: IssueDecisionForm = asked.form
     await _work(asked).decide(asked.path["issue"], form.state, reason=form.reason, by=asked.principal)
     return See(link("/work/{}", asked.path["issue"]))
 
@@ -163,8 +163,8 @@ async def stop(asked: PageRequest) -> See:
     return See(link("/work/{}", asked.path["issue"]))
 
 
-def _work(asked: PageRequest) -> Work:
-    work: Work = asked.service.work
+def _work(asked: PageRequest) -> WorkNoun:
+    work: WorkNoun = asked.service.work
     return work
 
 
@@ -177,11 +177,11 @@ PAGES: Final = (
         key="b",
         under="Work",
         about="issues that are worked on, by state",
-        query=Query,
+        query=IssuesQuery,
         live="heads",
     ),
     Page(path="/work/{issue}", scope="read", handler=issue, live="events", mark=moved),
-    Page(path="/work/{issue}/decide", scope="decide", handler=decide, form=Decision),
+    Page(path="/work/{issue}/decide", scope="decide", handler=decide, form=IssueDecisionForm),
     Page(path="/work/{issue}/result", scope="call", handler=hand_in, form=Handed),
     Page(path="/work/{issue}/stop", scope="decide", handler=stop, form=Nothing),
 )

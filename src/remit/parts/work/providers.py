@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from remit.capability import Opening
     from remit.journal.journal import Journal
-    from remit.parts.work.executors.port import Site, Tools
+    from remit.parts.work.executors.port import RunTools, Site
     from remit.settings import Settings
     from remit.tools.provider import ToolProvider
 
@@ -62,8 +62,8 @@ def open_providers(opening: Opening) -> tuple[ToolProvider, ...]:
     )
 
 
-def _open_tools(settings: Settings, journal: Journal, site: Site) -> AbstractAsyncContextManager[Tools]:
+def _open_tools(settings: Settings, journal: Journal, site: Site) -> AbstractAsyncContextManager[RunTools]:
     """Offer the tools of a governed run. Raise ProviderError."""
-    from remit.parts.work.executors.desk import Desk  # noqa: PLC0415 - for who governs agents
+    from remit.parts.work.executors.desk import ToolDesk  # noqa: PLC0415 - for who governs agents
 
-    return Desk(settings, journal).open(site)
+    return ToolDesk(settings, journal).open(site)

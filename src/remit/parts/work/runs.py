@@ -48,7 +48,7 @@ STUCK: Final = "stuck"
 """The standing of a job that only a person can have go on."""
 
 
-class Wanted(NamedTuple):
+class RunOrder(NamedTuple):
     """The run that is to begin."""
 
     executor: str
@@ -78,7 +78,7 @@ class RunsOpening(NamedTuple):
     """Takes over the jobs of runs that are to end, if their process died."""
 
 
-class Runs:
+class ProjectRuns:
     """The runs of one project."""
 
     def __init__(self, given: RunsOpening) -> None:
@@ -91,7 +91,7 @@ class Runs:
         self._folder = given.folder
         self._worker = given.worker
 
-    async def start(self, issue: IssueRef, workflow: Workflow, wanted: Wanted) -> Started:
+    async def start(self, issue: IssueRef, workflow: Workflow, wanted: RunOrder) -> Started:
         """Make a run the active one and start its job. Raise UsageError, StateError or NotFoundError."""
         if wanted.executor != MANUAL:
             hand = hand_of(workflow, wanted.executor)

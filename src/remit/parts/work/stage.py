@@ -15,13 +15,13 @@ from remit.codes import Code
 from remit.errors import NotFoundError, ProviderError, StateError, UsageError
 from remit.jobs.state import ENDED
 from remit.journal import kinds as k
-from remit.operation import Source, operations
+from remit.operation import ArgumentPlace, operations
 from remit.parts.work import kinds as w
 from remit.parts.work.executors.registry import MANUAL, hand_of, tool_of
 from remit.parts.work.outbox.remote import branch_of
 from remit.parts.work.references import IssueRef
-from remit.parts.work.runs import Runs, RunsOpening
-from remit.parts.work.store import Change, T, WorkStore
+from remit.parts.work.runs import ProjectRuns, RunsOpening
+from remit.parts.work.store import T, UnitChange, WorkStore
 from remit.parts.work.unit import WorkUnit
 from remit.parts.work.workflow import repository_of
 from remit.tools.provider import Previews
@@ -74,7 +74,7 @@ class StagedStore(WorkStore):
         staged = self._blobs.get(ref.digest) if ref is not msgspec.UNSET else None
         return staged or await super()._bytes(inline, ref)
 
-    async def _change(self, issue: IssueRef, decide: Callable[[WorkUnit], Change[T]]) -> T:
+    async def _change(self, issue: IssueRef, decide: Callable[[WorkUnit], UnitChange[T]]) -> T:
         change = decide(await self.unit(issue))
         self._blobs |= {blob.digest: blob.data for blob in change.blobs}
         self._add(issue, change.payloads)
@@ -90,7 +90,7 @@ class StagedStore(WorkStore):
             )
 
 
-class StagedRuns(Runs):
+class StagedRuns(ProjectRuns):
     """Runs that are not started, and end nothing."""
 
     def __init__(self, given: RunsOpening, writes: list[StagedWrite], catalog: Catalog, forge: Project) -> None:
@@ -164,7 +164,7 @@ async def stage(work: Any, verb: Verb, args: Mapping[str, Any], by: str) -> None
     taken = {
         parameter.name: getattr(call_args, parameter.sent)
         for parameter in operation.parameters
-        if parameter.source is Source.FIELD
+        if parameter.source is ArgumentPlace.FIELD
     }
     with suppress(OpenedError):
         await getattr(work, verb)(**taken, by=by)

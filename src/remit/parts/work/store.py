@@ -18,7 +18,7 @@ from remit.codes import Code
 from remit.errors import AppendConflictError, NotFoundError, StateError
 from remit.journal import kinds as k
 from remit.journal.blobs import Packed, pack
-from remit.journal.event import Blob, Head, HeadPatch, HeadQuery
+from remit.journal.event import Blob, HeadPatch, HeadQuery, StreamHead
 from remit.parts.work import kinds as w
 from remit.parts.work.comment import Comment, comment_on, comment_on_switch
 from remit.parts.work.flow import step_after
@@ -41,8 +41,8 @@ _TITLE: Final = 200
 _REASON: Final = 1_000
 
 
-class Change(NamedTuple, Generic[T]):
-    """What is appended to a unit, and its answer."""
+class UnitChange(NamedTuple, Generic[T]):
+    """The events that are appended to a unit, and its answer."""
 
     payloads: tuple[k.Payload, ...]
     answer: T
@@ -177,7 +177,7 @@ class WorkStore:
         issue that is done.
         """
 
-        def decide(unit: WorkUnit) -> Change[WorkOrder]:
+        def decide(unit: WorkUnit) -> UnitChange[WorkOrder]:
             fenced: tuple[k.Payload, ...] = ()
             if unit.active and instead:
                 fenced = (w.WorkRunStopped(run_id=unit.active, reason=line(reason, _REASON), by=by),)
@@ -212,17 +212,17 @@ class WorkStore:
                 read_up_to=read_up_to,
                 **payload,
             )
-            return Change((*fenced, started), made, blobs)
+            return UnitChange((*fenced, started), made, blobs)
 
         return await self._change(issue, decide)
 
     async def stop(self, issue: IssueRef, run_id: str, *, reason: str, by: str = "") -> bool:
         """Fence a run: whatever it still sends is archived. Return whether it was the active one."""
 
-        def decide(unit: WorkUnit) -> Change[bool]:
+        def decide(unit: WorkUnit) -> UnitChange[bool]:
             if unit.active != run_id:
-                return Change((), answer=False)
-            return Change((w.WorkRunStopped(run_id=run_id, reason=line(reason, _REASON), by=by),), answer=True)
+                return UnitChange((), answer=False)
+            return UnitChange((w.WorkRunStopped(run_id=run_id, reason=line(reason, _REASON), by=by),), answer=True)
 
         return await self._change(issue, decide)
 
@@ -237,18 +237,18 @@ class WorkStore:
         packed = pack(msgspec.json.encode(result))
         changes = pack(msgspec.json.encode(patch)) if patch else Packed(msgspec.UNSET, msgspec.UNSET, ())
 
-        def decide(unit: WorkUnit) -> Change[Verdict]:
+        def decide(unit: WorkUnit) -> UnitChange[Verdict]:
             run = unit.runs.get(order.run_id)
             known = unit.results.get(order.run_id)
             if known is not None and known.result == packed.inline and known.result_blob == packed.ref:
-                return Change((), Verdict(accepted=True, state=unit.state, trigger=known.trigger))  # sent twice
+                return UnitChange((), Verdict(accepted=True, state=unit.state, trigger=known.trigger))  # sent twice
             fenced = unit.active != order.run_id
             if run is None or (fenced and not (adopter and not unit.active)):
                 code = Code.stale_result_discarded.name
                 late = w.WorkResultDiscarded(
                     run_id=order.run_id, code=code, result=packed.inline, result_blob=packed.ref
                 )
-                return Change((late,), Verdict(accepted=False, state=unit.state, code=code), packed.blobs)
+                return UnitChange((late,), Verdict(accepted=False, state=unit.state, code=code), packed.blobs)
             step = step_after(result, unit.failures)
             read = unit.orders[run.run_id].read_up_to
             comment = comment_on(order, result, step.state, previous=run.previous, read_up_to=read, then=step.next)
@@ -267,18 +267,18 @@ class WorkStore:
                 by=adopter,
             )
             verdict = Verdict(accepted=True, state=step.state, trigger=comment.trigger)
-            return Change((accepted,), verdict, (*packed.blobs, *body.blobs, *changes.blobs))
+            return UnitChange((accepted,), verdict, (*packed.blobs, *body.blobs, *changes.blobs))
 
         return await self._change(order.issue, decide)
 
     async def refuse(self, issue: IssueRef, run_id: str, code: Code, reason: str) -> Verdict:
         """Record that the active run ended without a result that can be used: a person has to look."""
 
-        def decide(unit: WorkUnit) -> Change[Verdict]:
+        def decide(unit: WorkUnit) -> UnitChange[Verdict]:
             if unit.active != run_id:
-                return Change((), Verdict(accepted=False, state=unit.state, code=Code.stale_run.name))
+                return UnitChange((), Verdict(accepted=False, state=unit.state, code=Code.stale_run.name))
             refused = w.WorkResultRefused(run_id=run_id, code=code.name, reason=line(reason, _REASON))
-            return Change((refused,), Verdict(accepted=False, state="needs-human", code=code.name))
+            return UnitChange((refused,), Verdict(accepted=False, state="needs-human", code=code.name))
 
         return await self._change(issue, decide)
 
@@ -287,10 +287,10 @@ class WorkStore:
         if await self.journal.head(stream_of(issue)) is None:
             return
 
-        def decide(unit: WorkUnit) -> Change[None]:
+        def decide(unit: WorkUnit) -> UnitChange[None]:
             if trigger not in unit.unwritten:
-                return Change((), None)
-            return Change((w.WorkWritten(trigger=trigger, reference=reference),), None)
+                return UnitChange((), None)
+            return UnitChange((w.WorkWritten(trigger=trigger, reference=reference),), None)
 
         await self._change(issue, decide)
 
@@ -299,13 +299,13 @@ class WorkStore:
     ) -> WorkUnit:
         """Put an issue into a state. Raise StateError (WORK_CONFLICT) while a run is active."""
 
-        def decide(unit: WorkUnit) -> Change[WorkUnit]:
+        def decide(unit: WorkUnit) -> UnitChange[WorkUnit]:
             if unit.active:
                 raise _conflict(f"{issue}: run {unit.active} is active", "Stop it first: `remit work stop`.")
             if (unit.state, unit.blocked_by) == (state, blocked_by):
-                return Change((), unit)
+                return UnitChange((), unit)
             detail = line(reason, _REASON) if reason else ""
-            return Change((w.WorkMoved(state=state, reason=detail, by=by, blocked_by=blocked_by),), unit)
+            return UnitChange((w.WorkMoved(state=state, reason=detail, by=by, blocked_by=blocked_by),), unit)
 
         return await self._change(issue, decide)
 
@@ -319,14 +319,14 @@ class WorkStore:
         data = await self._bytes(inline, ref)
         return None if data is None else msgspec.json.decode(data, type=kind)
 
-    async def _read(self, issue: IssueRef) -> tuple[Head, WorkUnit]:
+    async def _read(self, issue: IssueRef) -> tuple[StreamHead, WorkUnit]:
         head = await self.journal.head(stream_of(issue))
         if head is None or head.kind != STREAM_KIND:
             raise _not_found(f"nothing is worked on at {issue}")
         events = await self.journal.read(head.stream)
         return head, WorkUnit(event for event in events if event.seq <= head.seq)
 
-    async def _change(self, issue: IssueRef, decide: Callable[[WorkUnit], Change[T]]) -> T:
+    async def _change(self, issue: IssueRef, decide: Callable[[WorkUnit], UnitChange[T]]) -> T:
         """Append what is decided from the newest state; decide again if another process was faster."""
         for _ in range(_ATTEMPTS):
             head, unit = await self._read(issue)
@@ -357,7 +357,7 @@ def _patch(unit: WorkUnit) -> HeadPatch:
     return HeadPatch(state=unit.state, labels=labels)
 
 
-def _row(head: Head) -> UnitRow:
+def _row(head: StreamHead) -> UnitRow:
     return UnitRow(
         issue_ref=head.labels.get("issue", ""),
         title=head.title,

@@ -9,8 +9,8 @@ from remit.codes import Code
 from remit.errors import UsageError
 from remit.parts.work.control import ControlPlane
 from remit.parts.work.folder import WorkFolder
-from remit.parts.work.noun import Work
-from remit.parts.work.runs import Runs, RunsOpening
+from remit.parts.work.noun import WorkNoun
+from remit.parts.work.runs import ProjectRuns, RunsOpening
 from remit.parts.work.stage import StagedRuns, StagedWrite
 from remit.parts.work.store import WorkStore
 from remit.parts.work.workflow import OutboxTable, read_workflow
@@ -51,7 +51,7 @@ class ProjectForge:
         return open_forge(table, os.environ, self._journal.clock)
 
 
-def open_work(opening: NounOpening) -> Work:
+def open_work(opening: NounOpening) -> WorkNoun:
     """Return the noun."""
     service, settings = opening.service, opening.parts.settings
     journal = opening.parts.journal
@@ -59,11 +59,11 @@ def open_work(opening: NounOpening) -> Work:
     means = RunsOpening(
         store, service.jobs, lambda: service.sessions, opening.principal, root, settings.folder, opening.worker
     )
-    runs, forge = Runs(means), ProjectForge(journal, settings)
+    runs, forge = ProjectRuns(means), ProjectForge(journal, settings)
     control = ControlPlane(runs, forge, settings, opening.principal)
 
-    def copy(writes: list[StagedWrite]) -> Work:
+    def copy(writes: list[StagedWrite]) -> WorkNoun:
         staged = StagedRuns(means, writes, opening.parts.catalog, forge)
-        return Work(staged, service.jobs, control, opening.principal, settings, copy)
+        return WorkNoun(staged, service.jobs, control, opening.principal, settings, copy)
 
-    return Work(runs, service.jobs, control, opening.principal, settings, copy)
+    return WorkNoun(runs, service.jobs, control, opening.principal, settings, copy)

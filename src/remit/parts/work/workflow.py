@@ -68,7 +68,7 @@ class OutboxTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """Whether each of these branches gets a pull request, where the forge has any."""
 
 
-class Group(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class IssueGroup(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`[groups.X]`: issues that are worked on by one role."""
 
     role: Name
@@ -85,7 +85,7 @@ class Group(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """Seconds after which a run is switched, whatever it does; 0: its executor's own time alone counts."""
 
 
-class Flow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class FlowTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`[flow]`: what moves an issue."""
 
     require_claim_before_work: bool = True
@@ -159,9 +159,9 @@ class WorkflowFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """The repository that a role works in; without one, the file's own folder."""
     labels: dict[str, str] = {}
     """The meaning of the labels of this project."""
-    groups: dict[Name, Group] = {}
+    groups: dict[Name, IssueGroup] = {}
     """Issues that are worked on by one role, by the group's name."""
-    flow: Flow = Flow()
+    flow: FlowTable = FlowTable()
     """The rules by which issues move."""
     executors: dict[Name, ExecutorTable] = {}
     """Programs and agents that do the work, by name."""

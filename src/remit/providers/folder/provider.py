@@ -21,11 +21,11 @@ from remit.codes import Code
 from remit.errors import ProviderError
 from remit.files.directory import ConfinedDirectory, parts_of, unsafe
 from remit.files.index.refresh import LARGEST, Progress, is_left_out
-from remit.files.index.search import FolderIndex, Match, shown
-from remit.files.index.store import Index
+from remit.files.index.search import FolderIndex, IndexMatch, shown
+from remit.files.index.store import IndexFile
 from remit.files.replacement import Closed
-from remit.files.text import Readable, readable
-from remit.threads import Stop, Threads
+from remit.files.text import ReadableText, readable
+from remit.threads import StopEvent, Threads
 from remit.tools.provider import CallContext, EvidenceCandidate, ToolResult, Toolset, arguments, declare
 
 Text = Annotated[str, Meta(min_length=1, max_length=4_096)]
@@ -181,14 +181,14 @@ class FolderSearchProvider(Toolset):
         )
         return ToolResult(msgspec.to_builtins(passage), (evidence,))
 
-    def _searched(self, asked: SearchArgs, hidden: Hidden | None, stop: Stop, progress: Progress) -> SearchResult:
+    def _searched(self, asked: SearchArgs, hidden: Hidden | None, stop: StopEvent, progress: Progress) -> SearchResult:
         folder, root = self._folder(asked.folder)
 
         def allowed(path: str) -> bool:
             kept_back = hidden is not None and hidden("folder.read", {"folder": asked.folder, "path": path})
             return not kept_back and not self._is_private(folder, path)
 
-        index = FolderIndex(Index(self._index_dir, folder), root, folder)
+        index = FolderIndex(IndexFile(self._index_dir, folder), root, folder)
         results = index.search(asked.query, asked.limit, stop, progress, allowed)
         files = results.states.get("text", 0)
         if files == 0:
@@ -247,7 +247,7 @@ class FolderSearchProvider(Toolset):
         raise ProviderError(f"The folder {named!r} lies outside the folders allowed here.", code=Code.PATH_NOT_ALLOWED)
 
 
-def _item(match: Match) -> Item:
+def _item(match: IndexMatch) -> Item:
     hit = match.hit
     return Item(
         path=hit.path,
@@ -261,7 +261,7 @@ def _item(match: Match) -> Item:
     )
 
 
-def _content(root: ConfinedDirectory, path: str) -> tuple[str, Readable]:
+def _content(root: ConfinedDirectory, path: str) -> tuple[str, ReadableText]:
     data, _ = root.read(path, LARGEST)
     content = readable(path, data)
     if content is None:

@@ -21,7 +21,7 @@ from remit.canonical import sha256
 from remit.capability import Check, Look, Opening
 from remit.codes import Code
 from remit.errors import ProviderError, SchemaError
-from remit.files.directory import ConfinedDirectory, Entry, parts_of, read_at, split, translated
+from remit.files.directory import ConfinedDirectory, WalkEntry, parts_of, read_at, split, translated
 from remit.files.edits import applied, diff, line_count, undone, whole_diff
 from remit.files.replacement import (
     Roots,
@@ -48,7 +48,7 @@ from remit.providers.fs.shapes import (
     WriteArgs,
     WriteResult,
 )
-from remit.threads import Stop, Threads
+from remit.threads import StopEvent, Threads
 from remit.tools.provider import CallContext, Preview, ToolResult, Toolset, arguments, declare
 from remit.tools.schema import validator_of
 
@@ -64,14 +64,14 @@ Hidden = Callable[[str, dict[str, Any]], bool]
 """Whether the rules keep a call of a tool from the caller."""
 
 
-class Reading:
+class FileReading:
     """The reading tools over some roots."""
 
     def __init__(self, roots: Roots, max_read_bytes: int) -> None:
         self._roots = roots
         self._cap = max_read_bytes
 
-    def list(self, asked: ListArgs, stop: Stop, hidden: Hidden | None = None) -> ListResult:
+    def list(self, asked: ListArgs, stop: StopEvent, hidden: Hidden | None = None) -> ListResult:
         """The entries of a folder that could be listed by themselves."""
         items: list[Listed] = []
         for entry in self._entries(asked.path, deep=asked.recursive, enter=lambda _: True):
@@ -83,7 +83,7 @@ class Reading:
             items.append(Listed(path=entry.path, kind=entry.kind, bytes=entry.size, modified=entry.mtime_ns // 1_000))
         return ListResult(items=items, truncated=False)
 
-    def read(self, asked: ReadArgs, _stop: Stop) -> ReadResult:
+    def read(self, asked: ReadArgs, _stop: StopEvent) -> ReadResult:
         """The text of a file."""
         root, path, _ = self._roots.find(asked.path)
         data = root.read(path, self._cap).data
@@ -92,7 +92,7 @@ class Reading:
             raise ProviderError(f"{asked.path!r} is not text in a known encoding.", code=Code.FILE_NOT_TEXT)
         return ReadResult(path=asked.path, text=text, bytes=len(data), sha256=sha256(data))
 
-    def search(self, asked: SearchArgs, stop: Stop, hidden: Hidden | None = None) -> SearchResult:
+    def search(self, asked: SearchArgs, stop: StopEvent, hidden: Hidden | None = None) -> SearchResult:
         """The lines that match, in every text file of a folder that could be read or searched by itself."""
         test = _test(asked)
         matches: list[Match] = []
@@ -114,11 +114,11 @@ class Reading:
                 return SearchResult(matches=matches[: asked.limit], files=files, skipped=skipped, truncated=True)
         return SearchResult(matches=matches, files=files, skipped=skipped, truncated=False)
 
-    def _entries(self, path: str, *, deep: bool, enter: Callable[[Entry], bool]) -> Iterator[Entry]:
+    def _entries(self, path: str, *, deep: bool, enter: Callable[[WalkEntry], bool]) -> Iterator[WalkEntry]:
         """Give what is below a path, named as an agent names it."""
         if self._roots.several and not parts_of(path):
             for name, root in sorted(self._roots.names.items()):
-                yield Entry(name, "folder", 0, 0)
+                yield WalkEntry(name, "folder", 0, 0)
                 if deep:
                     yield from self._named(root, "", f"{name}/", deep=True, enter=enter)
             return
@@ -126,8 +126,8 @@ class Reading:
         yield from self._named(root, below, prefix, deep=deep, enter=enter)
 
     def _named(
-        self, root: ConfinedDirectory, path: str, prefix: str, *, deep: bool, enter: Callable[[Entry], bool]
-    ) -> Iterator[Entry]:
+        self, root: ConfinedDirectory, path: str, prefix: str, *, deep: bool, enter: Callable[[WalkEntry], bool]
+    ) -> Iterator[WalkEntry]:
         shown = self._roots.shown(root)
         for entry in root.walk(path, enter=lambda one: deep and shown(one) and enter(one)):
             if shown(entry):
@@ -145,7 +145,7 @@ def _kept_back(hidden: Hidden, asked: SearchArgs, path: str) -> bool:
     return hidden("fs.read", {"path": path}) or hidden("fs.search", {"query": asked.query, "path": path})
 
 
-def _worth_entering(folder: Entry) -> bool:
+def _worth_entering(folder: WalkEntry) -> bool:
     return folder.name not in _LEFT_OUT
 
 
@@ -170,14 +170,14 @@ def _test(asked: SearchArgs) -> Test:
     return lambda line: query in line
 
 
-class Writing:
+class FileWriting:
     """The writing tools over some roots."""
 
     def __init__(self, roots: Roots, max_read_bytes: int) -> None:
         self._roots = roots
         self._cap = max_read_bytes
 
-    def write(self, asked: WriteArgs, key: str, stop: Stop) -> WriteResult:
+    def write(self, asked: WriteArgs, key: str, stop: StopEvent) -> WriteResult:
         """Give a file this content; `key` names the call and with it the file that is written beside it."""
         root, path, _ = self._roots.find_for_writing(asked.path)
         data = encoded(asked.content)
@@ -195,7 +195,7 @@ class Writing:
             replace_at(fd, name, data, status, key)
             return _written(asked.path, "created" if status is None else "replaced", data)
 
-    def edit(self, asked: EditArgs, key: str, stop: Stop) -> EditResult:
+    def edit(self, asked: EditArgs, key: str, stop: StopEvent) -> EditResult:
         """Change a file."""
         root, path, _ = self._roots.find_for_writing(asked.path)
         folders, name = split(path)
@@ -363,8 +363,8 @@ class FsProvider(Toolset):
         super().__init__(_PROVIDER, TOOLS)
         checked_roots = Roots(roots, decisive, private)
         self._threads = threads or Threads()
-        self._reading = Reading(checked_roots, max_read_bytes)
-        self._writing = Writing(checked_roots, max_read_bytes)
+        self._reading = FileReading(checked_roots, max_read_bytes)
+        self._writing = FileWriting(checked_roots, max_read_bytes)
 
     async def invoke(self, name: str, args: dict[str, Any], ctx: CallContext) -> ToolResult:
         self._require(name)
@@ -404,7 +404,7 @@ class FsProvider(Toolset):
     def slots(self, name: str) -> asyncio.Semaphore:  # noqa: ARG002 - all of them read or write
         return self._threads.slots
 
-    def _work(self, name: str, args: dict[str, Any], ctx: CallContext) -> Callable[[Stop], msgspec.Struct]:
+    def _work(self, name: str, args: dict[str, Any], ctx: CallContext) -> Callable[[StopEvent], msgspec.Struct]:
         reading, writing, key = self._reading, self._writing, ctx.idempotency_key
         match name:
             case "fs.list":
@@ -419,17 +419,19 @@ class FsProvider(Toolset):
                 return _writer(writing.edit, arguments(EditArgs, args), key)
 
 
-def _reader(tool: Callable[[A, Stop], msgspec.Struct], asked: A) -> Callable[[Stop], msgspec.Struct]:
+def _reader(tool: Callable[[A, StopEvent], msgspec.Struct], asked: A) -> Callable[[StopEvent], msgspec.Struct]:
     return lambda stop: tool(asked, stop)
 
 
 def _looker(
-    tool: Callable[[A, Stop, Hidden | None], msgspec.Struct], asked: A, hidden: Hidden | None
-) -> Callable[[Stop], msgspec.Struct]:
+    tool: Callable[[A, StopEvent, Hidden | None], msgspec.Struct], asked: A, hidden: Hidden | None
+) -> Callable[[StopEvent], msgspec.Struct]:
     return lambda stop: tool(asked, stop, hidden)
 
 
-def _writer(tool: Callable[[A, str, Stop], msgspec.Struct], asked: A, key: str) -> Callable[[Stop], msgspec.Struct]:
+def _writer(
+    tool: Callable[[A, str, StopEvent], msgspec.Struct], asked: A, key: str
+) -> Callable[[StopEvent], msgspec.Struct]:
     return lambda stop: tool(asked, key, stop)
 
 

@@ -28,9 +28,9 @@ from remit.process.enclosure import (
     SandboxTerms,
     SandboxUnavailableError,
 )
-from remit.process.live import Live
+from remit.process.live import LiveLines
 from remit.threads import Threads
-from remit.tools.alone import Answer
+from remit.tools.alone import FunctionAnswer
 from remit.tools.function import PROVIDER_ID, FunctionTool, undeclared
 from remit.tools.meta import ToolMeta
 from remit.tools.names import check_provider_id
@@ -49,7 +49,7 @@ async def call_enclosed(
         ctx.progress(done, total, text)
         ctx.log(text)
 
-    live = Live(report)
+    live = LiveLines(report)
 
     def heard(stream: Literal["stdout", "stderr"], data: bytes) -> None:
         if stream == "stderr":
@@ -134,7 +134,7 @@ def _result(execution: ProgramEnd) -> ToolResult:
     if execution.status != "SUCCEEDED":
         how = execution.signal or f"exit code {execution.exit_code}"
         raise ProviderError(f"the tool's process ended with {how}{tail}", cause=None)
-    answer = msgspec.json.decode(execution.stdout.data, type=Answer)
+    answer = msgspec.json.decode(execution.stdout.data, type=FunctionAnswer)
     if (failure := answer.failure) is not None:
         cause, code = Code.__members__.get(failure.cause), Code.__members__.get(failure.code)
         raise ProviderError(failure.message, cause=cause, code=code)

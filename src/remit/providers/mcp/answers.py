@@ -39,7 +39,7 @@ DECLARES_S: Final = 60.0
 """Seconds that a server waits for a client to say what it can."""
 
 
-class Answers:
+class ServerAnswers:
     """Answers one server's questions."""
 
     def __init__(

@@ -26,15 +26,15 @@ from remit.jsonrpc.dispatcher import Dispatcher
 from remit.jsonrpc.protocol import METHOD_NOT_FOUND, MCPError, UnansweredError
 from remit.process.environment import environment
 from remit.providers.mcp.listing import NOTHING, listing_of
-from remit.providers.mcp.session import TOOLS_CHANGED, Heard, Session
+from remit.providers.mcp.session import TOOLS_CHANGED, Heard, McpSession
 from remit.providers.mcp.stdio import Stdio
 from remit.settings.places import server_folders
 
 if TYPE_CHECKING:
     from remit.clock import Clock
     from remit.process.child import Launch
-    from remit.providers.mcp.answers import Answers
-    from remit.providers.mcp.oauth import Login
+    from remit.providers.mcp.answers import ServerAnswers
+    from remit.providers.mcp.oauth import ServerLogin
     from remit.providers.mcp.server_log import ServerLog
     from remit.settings.mcp import McpServer
 
@@ -55,10 +55,10 @@ class ListFailedError(ProviderError):
     """The server was reached, and did not list its tools."""
 
 
-class Connection:
+class AgreedSession:
     """A session that was agreed on."""
 
-    def __init__(self, session: Session, era: Era, process: Stdio | None) -> None:
+    def __init__(self, session: McpSession, era: Era, process: Stdio | None) -> None:
         self.session = session
         self.era: Era = era
         self.process = process
@@ -103,14 +103,14 @@ class Connection:
 async def connected(
     server: McpServer,
     era: Era | None,
-    answers: Answers,
+    answers: ServerAnswers,
     heard: Heard,
     max_message_bytes: int,
     clock: Clock,
-    login: Login | None,
+    login: ServerLogin | None,
     log: ServerLog,
     launch: Launch | None = None,
-) -> AsyncIterator[Connection]:
+) -> AsyncIterator[AgreedSession]:
     """Connect, agree on an era, list the tools. Raises MCPError, OSError, ProviderError and what HTTP raises.
 
     `heard` is told of changed lists; `login` authorizes requests over HTTP; `launch` starts a server in the sandbox.
@@ -135,9 +135,9 @@ async def connected(
             )
             dispatcher = http.dispatcher
         declared = await answers.declared()  # meanwhile the process has begun
-        session = await stack.enter_async_context(Session(dispatcher, answers, heard, declared).open())
+        session = await stack.enter_async_context(McpSession(dispatcher, answers, heard, declared).open())
         try:
-            connection = Connection(session, await _agree(session, era, stdio=process is not None), process)
+            connection = AgreedSession(session, await _agree(session, era, stdio=process is not None), process)
         except (MCPError, ProviderError, RuntimeError, msgspec.ValidationError) as error:
             reason = await process.account(str(error)) if process is not None else str(error)
             raise ProviderError(reason, cause=Code.SpawnFailed) from error
@@ -180,7 +180,7 @@ async def _started(server: McpServer, max_message_bytes: int, log: ServerLog, la
     )
 
 
-async def _agree(session: Session, era: Era | None, *, stdio: bool) -> Era:
+async def _agree(session: McpSession, era: Era | None, *, stdio: bool) -> Era:
     """Shake hands in the era that is known, or in the likelier one and then the other."""
     if era is not None:
         return await _shake(session, era)
@@ -207,7 +207,7 @@ def _is_over(error: Exception) -> bool:
     return isinstance(error, UnansweredError) and error.cause not in {Code.BadGateway, Code.Timeout}
 
 
-async def _shake(session: Session, era: Era) -> Era:
+async def _shake(session: McpSession, era: Era) -> Era:
     if era == "legacy":
         await session.initialize()
     else:
@@ -215,7 +215,7 @@ async def _shake(session: Session, era: Era) -> Era:
     return era
 
 
-async def _listen(session: Session, heard: Heard, clock: Clock) -> None:
+async def _listen(session: McpSession, heard: Heard, clock: Clock) -> None:
     """Hear of changes for as long as the server tells; after a gap in that, the tools count as changed."""
     gap = False
     while True:
@@ -228,5 +228,5 @@ async def _listen(session: Session, heard: Heard, clock: Clock) -> None:
         await clock.sleep(RELISTEN_S)
 
 
-async def _watch(dispatcher: Dispatcher, connection: Connection) -> None:
+async def _watch(dispatcher: Dispatcher, connection: AgreedSession) -> None:
     connection.lose(await dispatcher.closed())

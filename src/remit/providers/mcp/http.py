@@ -21,9 +21,9 @@ from yarl import URL
 from remit.codes import Code
 from remit.errors import UsageError
 from remit.jsonrpc.dispatcher import Dispatcher
-from remit.jsonrpc.events import Events
+from remit.jsonrpc.events import EventReader
 from remit.jsonrpc.lines import LineTooLongError
-from remit.jsonrpc.message import CANCELLED, Message
+from remit.jsonrpc.message import CANCELLED, RpcMessage
 from remit.jsonrpc.protocol import MCP_PROTOCOL_VERSION_HEADER, UnansweredError, is_modern
 from remit.providers.mcp.replies import EVENTS, JSON, LoginError, failure, moved, refusal, whole
 from remit.tasks import Tasks
@@ -118,7 +118,7 @@ class Http:
 
     # --- the dispatcher's wire
 
-    def send(self, message: Message) -> None:
+    def send(self, message: RpcMessage) -> None:
         request_id = message.request_id
         self._version = message.headers.get(MCP_PROTOCOL_VERSION_HEADER, self._version)
         if message.method == CANCELLED and request_id is not None:
@@ -137,7 +137,7 @@ class Http:
         if self._told is not None:
             await asyncio.wait([self._told])
 
-    def _cancel(self, message: Message, request_id: RequestId) -> None:
+    def _cancel(self, message: RpcMessage, request_id: RequestId) -> None:
         """Since 2026-07-28 leaving is what cancels a request; before, only saying so does."""
         post = self._posts.get(request_id)
         if is_modern(self._version):
@@ -150,9 +150,9 @@ class Http:
 
     # --- messages of ours
 
-    async def _ask(self, message: Message, request_id: RequestId) -> None:
+    async def _ask(self, message: RpcMessage, request_id: RequestId) -> None:
         """Send a request and hand on what comes for it; a waiter hears how it ends in any case."""
-        events = Events(self._max_bytes)
+        events = EventReader(self._max_bytes)
         try:
             async with self._requested("POST", message) as response:
                 if message.method == "initialize":
@@ -173,7 +173,7 @@ class Http:
         broken = UnansweredError(Code.ConnectionError, "the stream ended without an answer")
         self.dispatcher.fail(request_id, broken)
 
-    async def _tell(self, message: Message, after: asyncio.Task[None] | None) -> None:
+    async def _tell(self, message: RpcMessage, after: asyncio.Task[None] | None) -> None:
         """Send what gets no answer, in its turn."""
         if after is not None:
             await asyncio.wait([after])
@@ -192,13 +192,13 @@ class Http:
 
     async def _listen(self) -> None:
         """Hear what belongs to no request, for as long as the server tells."""
-        events = Events(self._max_bytes)
+        events = EventReader(self._max_bytes)
         with suppress(*_FAILURES):
             if not await self._stream(events, lambda: True):
                 return
         await self._follow(events, lambda: True)
 
-    async def _follow(self, events: Events, wanted: Callable[[], bool]) -> None:
+    async def _follow(self, events: EventReader, wanted: Callable[[], bool]) -> None:
         """Take a stream up again where it broke off, while it is wanted."""
         failures = 0
         while wanted() and failures < _MAX_FAILURES:
@@ -212,7 +212,7 @@ class Http:
                 _log.debug("a stream cannot be resumed: %r", error)
                 failures += 1
 
-    async def _stream(self, events: Events, wanted: Callable[[], bool]) -> bool:
+    async def _stream(self, events: EventReader, wanted: Callable[[], bool]) -> bool:
         """Hear a stream to its end; False where the server has none."""
         events.restart()
         async with self._requested("GET", last_id=events.last_id) as response:
@@ -221,7 +221,7 @@ class Http:
             await self._feed(response, events, wanted)
         return True
 
-    async def _feed(self, response: aiohttp.ClientResponse, events: Events, wanted: Callable[[], bool]) -> None:
+    async def _feed(self, response: aiohttp.ClientResponse, events: EventReader, wanted: Callable[[], bool]) -> None:
         async for chunk in response.content.iter_any():
             for event in events.feed(chunk):
                 if event.kind == "message" and event.data:
@@ -237,7 +237,7 @@ class Http:
 
     @asynccontextmanager
     async def _requested(
-        self, method: str, message: Message | None = None, last_id: str = ""
+        self, method: str, message: RpcMessage | None = None, last_id: str = ""
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         """The reply to a request; redirections within the origin are followed, and a refusal asks for authorization."""
         headers = {"accept": EVENTS} if method == "GET" else {"accept": f"{JSON}, {EVENTS}", "content-type": JSON}

@@ -32,7 +32,7 @@ _LONGEST: Final = 64 * 1024
 """Characters of an assertion."""
 
 
-class Proven(Protocol):
+class CallerProof(Protocol):
     """The port of the caller on a line."""
 
     assertion: Assertion | None
@@ -45,7 +45,7 @@ class AssertionFlow(IdentityAssertionOAuthProvider):
     settled = True
     """A token that is refused is exchanged for again; nothing is renewed."""
 
-    def __init__(self, url: str, given: Mapping[str, str], file: LoginFile, caller: Proven) -> None:
+    def __init__(self, url: str, given: Mapping[str, str], file: LoginFile, caller: CallerProof) -> None:
         self._given = given
         self._caller = caller
         super().__init__(

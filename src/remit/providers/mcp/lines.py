@@ -18,13 +18,13 @@ from remit.providers.mcp.failures import lost, translated
 if TYPE_CHECKING:
     from remit.http.access import Assertion
     from remit.process.child import Launch
-    from remit.providers.mcp.answers import Answers
-    from remit.providers.mcp.connection import Connection
-    from remit.providers.mcp.oauth import Login
+    from remit.providers.mcp.answers import ServerAnswers
+    from remit.providers.mcp.connection import AgreedSession
+    from remit.providers.mcp.oauth import ServerLogin
     from remit.providers.mcp.supervisor import ConnectionSupervisor
     from remit.settings.mcp import McpServer
 
-    Question = Callable[["Line", Connection], Coroutine[Any, Any, dict[str, Any]]]
+    Question = Callable[["ServerLine", AgreedSession], Coroutine[Any, Any, dict[str, Any]]]
 
 RESTART_S: Final = 30.0
 """Seconds for what is asked of a server before it is restarted."""
@@ -32,10 +32,12 @@ MOST: Final = 100
 """Lines of people that are kept while no one calls on them."""
 
 
-class Line:
+class ServerLine:
     """One way to the server."""
 
-    def __init__(self, server: str, answers: Answers, supervisor: ConnectionSupervisor, login: Login | None) -> None:
+    def __init__(
+        self, server: str, answers: ServerAnswers, supervisor: ConnectionSupervisor, login: ServerLogin | None
+    ) -> None:
         self.answers = answers
         self.supervisor = supervisor
         self.login = login
@@ -48,7 +50,7 @@ class Line:
         """End the connection once what is asked on it is answered, and begin a new one."""
         await self.supervisor.restart(self._answered, why)
 
-    def become(self, server: McpServer, login: Login | None, launch: Launch | None) -> None:
+    def become(self, server: McpServer, login: ServerLogin | None, launch: Launch | None) -> None:
         """Connect by other settings from the next connection on."""
         self.login = login
         self.answers.shared = server.client_capabilities
@@ -94,9 +96,9 @@ class Line:
 class PersonalLines:
     """The lines of people."""
 
-    def __init__(self, open_line: Callable[[str], Line]) -> None:
+    def __init__(self, open_line: Callable[[str], ServerLine]) -> None:
         self._open_line = open_line
-        self._lines: OrderedDict[str, Line] = OrderedDict()
+        self._lines: OrderedDict[str, ServerLine] = OrderedDict()
 
     async def ask(self, principal: str, question: Question, proof: Assertion | None) -> dict[str, Any]:
         """Ask on the line of a person, who brings `proof`, as `Line.ask`.
@@ -137,7 +139,7 @@ class PersonalLines:
         for name in idle[: max(len(self._lines) - MOST, 0)]:
             await self._drop(name, self._lines[name])
 
-    async def _drop(self, principal: str, line: Line) -> None:
+    async def _drop(self, principal: str, line: ServerLine) -> None:
         if self._lines.get(principal) is line:
             del self._lines[principal]
         await line.supervisor.close()

@@ -12,7 +12,7 @@ from remit.errors import ProviderError
 from remit.tools.pins import hash_of
 
 if TYPE_CHECKING:
-    from remit.providers.mcp.session import Session
+    from remit.providers.mcp.session import McpSession
 
 MAX_TOOLS: Final = 2_000
 """Tools of one server; more are no catalog but an attack on it."""
@@ -46,7 +46,7 @@ class Listing(msgspec.Struct, frozen=True):
 NOTHING: Final = Listing({}, {}, {}, {})
 
 
-async def listing_of(session: Session) -> Listing:
+async def listing_of(session: McpSession) -> Listing:
     """Ask for all pages. Raises MCPError, or ProviderError for an answer that cannot be meant."""
     entries: dict[str, dict[str, Any]] = {}
     refused: dict[str, str] = {}

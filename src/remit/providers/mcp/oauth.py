@@ -70,7 +70,7 @@ class Nobody:
         raise OAuthFlowError("login callback received before a login was started")
 
 
-class Flow(OAuthClientProvider):
+class LoginFlow(OAuthClientProvider):
     """The SDK's flow, which knows of earlier processes until when their tokens count and where they are renewed."""
 
     refused = ""
@@ -107,7 +107,7 @@ class Flow(OAuthClientProvider):
         self._file.keep(**plain)
 
 
-class Login:
+class ServerLogin:
     """Authorizes requests to the servers that want it."""
 
     def __init__(
@@ -126,9 +126,9 @@ class Login:
         self.assertion: Assertion | None = None
         """The proof of the caller, as they brought it last."""
 
-    def of(self, principal: str, *, exchanges: bool) -> Login:
+    def of(self, principal: str, *, exchanges: bool) -> ServerLogin:
         """The same for another person, who is not there to log in; `exchanges`: their own token stands for that."""
-        login = Login(self._folder, principal=principal, by_url=self._by_url)
+        login = ServerLogin(self._folder, principal=principal, by_url=self._by_url)
         login._exchanges = exchanges
         return login
 
@@ -142,13 +142,13 @@ class Login:
             return None
         given, file = server.oauth, LoginFile(self._folder, server, self.principal)
         if self._exchanges:
-            return Authorization(AssertionFlow(server.url, given, file, self), file, server.url, Origins(server))
+            return Authorization(AssertionFlow(server.url, given, file, self), file, server.url, LoginOrigins(server))
         if server.login == "user" and self._authorizer is None and TOKENS not in file.read():
             reason = f"{line(self.principal)} is not logged in: {line(self._command(server))}"
             raise ProviderError(reason, cause=Code.AuthError)
         person = self._authorizer or Nobody(self._command(server))
         await self._identify(given, TokenFile(file))
-        origins = Origins(server)
+        origins = LoginOrigins(server)
 
         async def redirect(url: str) -> None:
             origins.check(url, "the page to log in at")
@@ -158,7 +158,7 @@ class Login:
             return AuthorizationCodeResult.model_validate((await person.callback())._asdict())
 
         metadata = OAuthClientMetadata(client_name="Remit", redirect_uris=[_BACK], scope=given.get("scope"))
-        flow = Flow(
+        flow = LoginFlow(
             server.url,
             metadata,
             file,
@@ -188,7 +188,7 @@ class Login:
             await storage.set_client_info(known)
 
 
-class Origins:
+class LoginOrigins:
     """Where the login of one server may lead: its own origin, and those that the operator names as `issuer`.
 
     What a server says of where to log in is not believed alone: it would choose what is asked for from this machine,
@@ -226,7 +226,7 @@ class Authorization:
     is told of our request only as much as it has to know, so that no two requests of ours wait for each other.
     """
 
-    def __init__(self, flow: Flow | AssertionFlow, file: LoginFile, url: str, origins: Origins) -> None:
+    def __init__(self, flow: LoginFlow | AssertionFlow, file: LoginFile, url: str, origins: LoginOrigins) -> None:
         self._flow = flow
         self._file = file
         self._url = url

@@ -13,16 +13,16 @@ from msgspec.structs import replace
 from remit.canonical import digest
 from remit.codes import Code
 from remit.errors import ChainBrokenError, ProviderError
-from remit.providers.mcp.answers import Answers
+from remit.providers.mcp.answers import ServerAnswers
 from remit.providers.mcp.connection import LIST_S, ListFailedError
 from remit.providers.mcp.failures import translated
-from remit.providers.mcp.lines import Line, PersonalLines
+from remit.providers.mcp.lines import PersonalLines, ServerLine
 from remit.providers.mcp.offers import full_names, meta_of, version_of
 from remit.providers.mcp.results import passed_on, result_of
 from remit.providers.mcp.server_log import ServerLog
 from remit.providers.mcp.session import TOOLS_CHANGED
 from remit.providers.mcp.supervisor import ConnectionSupervisor
-from remit.providers.mcp.tool_call import ToolCall
+from remit.providers.mcp.tool_call import OpenToolCall
 from remit.redact import line
 from remit.settings.places import server_log
 from remit.tasks import Tasks
@@ -33,9 +33,9 @@ from remit.tools.remote import Outage, RemoteStatus, task_support
 if TYPE_CHECKING:
     from remit.clock import Clock
     from remit.process.child import Launch
-    from remit.providers.mcp.connection import Connection
+    from remit.providers.mcp.connection import AgreedSession
     from remit.providers.mcp.lines import Question
-    from remit.providers.mcp.oauth import Login
+    from remit.providers.mcp.oauth import ServerLogin
     from remit.providers.mcp.session import Heard
     from remit.randomness import RandomSource
     from remit.settings.mcp import McpServer
@@ -62,7 +62,7 @@ class McpProvider:
         *,
         clock: Clock,
         chance: RandomSource,
-        login: Login | None = None,
+        login: ServerLogin | None = None,
         launch: Launch | None = None,
     ) -> None:
         """Nothing is started before the tools are first listed.
@@ -95,14 +95,14 @@ class McpProvider:
 
     def _open_line(
         self,
-        login: Login | None,
+        login: ServerLogin | None,
         heard: Heard,
-        arrived: Callable[[Connection], None],
+        arrived: Callable[[AgreedSession], None],
         retriable: Callable[[], None],
-    ) -> Line:
+    ) -> ServerLine:
         settings, name = self._settings, self._server.name
         capabilities = self._server.client_capabilities
-        answers = Answers(name, settings.elicitation, settings.sampling, capabilities)
+        answers = ServerAnswers(name, settings.elicitation, settings.sampling, capabilities)
         supervisor = ConnectionSupervisor(
             self._server,
             answers,
@@ -116,9 +116,9 @@ class McpProvider:
             arrived=arrived,
             retriable=retriable,
         )
-        return Line(name, answers, supervisor, login)
+        return ServerLine(name, answers, supervisor, login)
 
-    def _personal_line(self, person: str) -> Line:
+    def _personal_line(self, person: str) -> ServerLine:
         """A line on which a person calls; what the server offers is what it lists on the line of all."""
         login = self._login.of(person, exchanges=self._exchanges) if self._login is not None else None
         return self._open_line(login, lambda _method, _params: None, lambda _connection: None, lambda: None)
@@ -181,9 +181,9 @@ class McpProvider:
         meta = {**attached, "traceparent": f"00-{ctx.trace_id}-{ctx.span_id}-01"}
         params = {"name": own, "arguments": args, "_meta": meta}
 
-        def call(line: Line, connection: Connection) -> Coroutine[Any, Any, dict[str, Any]]:
+        def call(line: ServerLine, connection: AgreedSession) -> Coroutine[Any, Any, dict[str, Any]]:
             self._check(name, own, line, connection)
-            tool_call = ToolCall(connection.session, line.answers, ctx, self._clock)
+            tool_call = OpenToolCall(connection.session, line.answers, ctx, self._clock)
             support = task_support(connection.listing.tools[own])
             return tool_call.result(params, support, connection.listing.headers(own, args))
 
@@ -252,7 +252,7 @@ class McpProvider:
         await self.close()
 
     async def relay(self, method: str, params: Mapping[str, Any], peer: Peer | None, principal: str) -> dict[str, Any]:
-        def settle(line: Line, connection: Connection) -> Coroutine[Any, Any, dict[str, Any]]:
+        def settle(line: ServerLine, connection: AgreedSession) -> Coroutine[Any, Any, dict[str, Any]]:
             return connection.session.settle(method, params, line.answers, peer)
 
         return await self._asked(principal, peer, settle)
@@ -289,7 +289,7 @@ class McpProvider:
             *(name, ", ".join(names) or "none", name, levels),
         )
 
-    def _check(self, name: str, own: str, line: Line, connection: Connection) -> None:
+    def _check(self, name: str, own: str, line: ServerLine, connection: AgreedSession) -> None:
         """Raise ProviderError where a tool is withheld, or not what it was when it was looked up."""
         if own in self._withheld:
             raise ProviderError(f"{name} is withheld: {self._withheld[own]}", cause=Code.ToolNotFound)
@@ -317,7 +317,7 @@ class McpProvider:
         person = digest({"principal": principal, "issuer": proof.issuer, "subject": proof.subject})
         return await self._people.ask(person, question, proof)
 
-    async def _listed(self, *, to_the_catalog: bool = False) -> Connection:
+    async def _listed(self, *, to_the_catalog: bool = False) -> AgreedSession:
         """The connection, its tools listed; to the catalog within `LIST_S`. Raises ProviderError."""
         try:
             async with asyncio.timeout(LIST_S if to_the_catalog else None):
@@ -338,7 +338,7 @@ class McpProvider:
         self._failed = None
         return connection
 
-    async def _connected(self, *, to_the_catalog: bool) -> Connection:
+    async def _connected(self, *, to_the_catalog: bool) -> AgreedSession:
         self._awaiting += to_the_catalog
         try:
             connection = await self._supervisor.connection()
@@ -351,7 +351,7 @@ class McpProvider:
             raise translated(connection.unlisted, self._server.name)
         return connection
 
-    async def _relist(self, connection: Connection) -> None:
+    async def _relist(self, connection: AgreedSession) -> None:
         """Ask again, and connect again if there is no answer. Raises ProviderError."""
         self._stale = False
         try:
@@ -377,7 +377,7 @@ class McpProvider:
         if connection is not None and connection.era == "legacy" and ROOTS in connection.session.offers:
             self._telling.begin(connection.session.tell("notifications/roots/list_changed"))
 
-    def _arrived(self, connection: Connection) -> None:
+    def _arrived(self, connection: AgreedSession) -> None:
         """A new connection may offer something else than the last one did; a listing at this moment finds out."""
         self._stale = False
         self._failed = None

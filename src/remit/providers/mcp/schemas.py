@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from remit.errors import SchemaError
-from remit.tools.limits import Document, Pointer, Schema, check_limits, children, text_of
+from remit.tools.limits import Pointer, Schema, SchemaDocument, check_limits, children, text_of
 from remit.tools.schema import validator_of
 
 _VALUES: Final = ("const", "default")
@@ -21,7 +21,7 @@ _EVERY_NAME: Final = ""
 """The regular expression that finds itself in every text."""
 
 
-class Readable(NamedTuple):
+class ReadableSchema(NamedTuple):
     """A schema to check values against."""
 
     schema: Schema | None
@@ -29,22 +29,22 @@ class Readable(NamedTuple):
     """Where it had regular expressions that cannot be run here (JSON pointers)."""
 
 
-def readable(value: object) -> Readable:
+def readable(value: object) -> ReadableSchema:
     """The schema, as written as far as the gate can run it; what is not a schema admits nothing.
 
     A keyword with null counts as absent, since some servers write their empty fields so. A regular expression that
     cannot be run in linear time, such as one with look-around or a back reference, is left out.
     """
     if value is None:
-        return Readable(None)
+        return ReadableSchema(None)
     if not isinstance(value, dict):
-        return Readable({"type": repr(value)[:50]})
+        return ReadableSchema({"type": repr(value)[:50]})
     if not any(_empty(schema) or any(_expressions(schema)) for _, schema in _schemas(value)):
-        return Readable(value)
+        return ReadableSchema(value)
     try:
         copy: Schema = msgspec.json.decode(msgspec.json.encode(value))
     except RecursionError:  # deeper than any schema may be
-        return Readable(value)
+        return ReadableSchema(value)
     emptied = False
     for _, schema in _schemas(copy):
         for keyword in _empty(schema):
@@ -53,8 +53,8 @@ def readable(value: object) -> Readable:
     try:
         places = tuple(_loosen(check_limits(copy).document))
     except SchemaError:  # the catalog says what is wrong
-        return Readable(copy)
-    return Readable(copy if places or emptied else value, places)
+        return ReadableSchema(copy)
+    return ReadableSchema(copy if places or emptied else value, places)
 
 
 def _schemas(root: Schema) -> Iterator[tuple[Pointer, Schema]]:
@@ -73,7 +73,7 @@ def _empty(schema: Schema) -> list[str]:
 # --- regular expressions
 
 
-def _loosen(document: Document) -> Iterator[str]:
+def _loosen(document: SchemaDocument) -> Iterator[str]:
     """Leave out the regular expressions that cannot be run; yields where they were."""
     loose: set[int] = set()
     for place, schema in list(_schemas(document.root)):
@@ -106,7 +106,7 @@ def _runs(expression: str) -> bool:
     return True
 
 
-def _widen(document: Document, loose: set[int]) -> None:
+def _widen(document: SchemaDocument, loose: set[int]) -> None:
     """Leave out what would refuse more, now that a schema admits more: its negation, the choice of one, and so on."""
     schemas = [schema for _, schema in _schemas(document.root)]
     wider = _reaching(document, schemas, loose)
@@ -125,7 +125,7 @@ def _widen(document: Document, loose: set[int]) -> None:
             schema["allOf"] = [*every, {"anyOf": sides}]
 
 
-def _reaching(document: Document, schemas: list[Schema], loose: set[int]) -> Callable[[object], bool]:
+def _reaching(document: SchemaDocument, schemas: list[Schema], loose: set[int]) -> Callable[[object], bool]:
     """Return whether a schema holds one of the `loose`, or refers to one, however far away."""
     links = {
         id(schema): [id(node) for _, node in (*children(schema), *document.targets(schema)) if isinstance(node, dict)]

@@ -43,7 +43,7 @@ from remit.version import __version__
 if TYPE_CHECKING:
     from remit.jsonrpc.dispatcher import Dispatcher
     from remit.jsonrpc.inbound import CallOptions, Inbound
-    from remit.providers.mcp.answers import Answers
+    from remit.providers.mcp.answers import ServerAnswers
     from remit.tools.peer import Peer
 
 Heard = Callable[[str, Mapping[str, Any]], None]
@@ -91,10 +91,12 @@ class _Discovery(msgspec.Struct, rename="camel"):
     supported_versions: list[str]
 
 
-class Session:
+class McpSession:
     """A client's side of it."""
 
-    def __init__(self, dispatcher: Dispatcher, answers: Answers, heard: Heard, declared: Mapping[str, Any]) -> None:
+    def __init__(
+        self, dispatcher: Dispatcher, answers: ServerAnswers, heard: Heard, declared: Mapping[str, Any]
+    ) -> None:
         """Answer what the server asks with `answers`, and tell `heard` of what it tells everyone.
 
         It is told of the capabilities `declared`.
@@ -189,7 +191,7 @@ class Session:
         self,
         method: str,
         params: Mapping[str, Any],
-        answers: Answers,
+        answers: ServerAnswers,
         peer: Peer | None,
         *,
         headers: Mapping[str, str] | None = None,

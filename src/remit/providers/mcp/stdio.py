@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from remit.jsonrpc.dispatcher import Dispatcher
-from remit.jsonrpc.lines import Lines, LineTooLongError
-from remit.jsonrpc.message import Message
-from remit.process.child import DRAIN_S, STDIN, STDOUT, Child, Launch
-from remit.process.family import Family
+from remit.jsonrpc.lines import LineReader, LineTooLongError
+from remit.jsonrpc.message import RpcMessage
+from remit.process.child import DRAIN_S, STDIN, STDOUT, ChildProcess, Launch
+from remit.process.family import ProcessFamily
 from remit.providers.mcp.server_log import ServerLog
 from remit.redact import line, mask
 
@@ -24,16 +24,16 @@ _MUTE: Final = "it closed its stdout"
 _DEAF: Final = "it takes no more requests"
 
 
-class Stdio(Child):
+class Stdio(ChildProcess):
     """The wire to a server that is a child process."""
 
     def __init__(self, max_message_bytes: int, grace_s: float, log: ServerLog) -> None:
         super().__init__(grace_s=min(grace_s, _UNMET_S))
         self._log = log
         self._whole_grace_s = grace_s
-        self._family: Family | None = None
+        self._family: ProcessFamily | None = None
         """None in the sandbox, which ends as a whole."""
-        self._lines = Lines(max_message_bytes)
+        self._lines = LineReader(max_message_bytes)
         self._dying: asyncio.TimerHandle | None = None
         self.why_lost = ""
         """Why it will answer nothing that it is asked from now on."""
@@ -54,7 +54,7 @@ class Stdio(Child):
         """Start a server, by `launch` if it is given. Raises OSError if the system cannot, and what `launch` raises."""
         server = cls(max_message_bytes, grace_s, log)
         if launch is None:
-            server._family = Family()
+            server._family = ProcessFamily()
             env = {**env, **server._family.env}
         await server.start(command, cwd=cwd, env=env, launch=launch)
         server._secrets += log.secrets
@@ -87,7 +87,7 @@ class Stdio(Child):
             if self._family is not None:
                 await asyncio.to_thread(self._family.end)
 
-    def send(self, message: Message) -> None:
+    def send(self, message: RpcMessage) -> None:
         """Write a message to its stdin."""
         self.write(message.body + b"\n")
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 from remit.codes import Code
 from remit.errors import ProviderError, UsageError
-from remit.providers.mcp.connection import Connection, Era, ListFailedError, connected
+from remit.providers.mcp.connection import AgreedSession, Era, ListFailedError, connected
 from remit.providers.mcp.failures import translated
 from remit.settings.expansion import KEYRING, expanded
 from remit.tasks import first
@@ -27,8 +27,8 @@ from remit.tools.listings import cancelled
 if TYPE_CHECKING:
     from remit.clock import Clock
     from remit.process.child import Launch
-    from remit.providers.mcp.answers import Answers
-    from remit.providers.mcp.oauth import Login
+    from remit.providers.mcp.answers import ServerAnswers
+    from remit.providers.mcp.oauth import ServerLogin
     from remit.providers.mcp.server_log import ServerLog
     from remit.providers.mcp.session import Heard
     from remit.randomness import RandomSource
@@ -54,16 +54,16 @@ class ConnectionSupervisor:
     def __init__(
         self,
         server: McpServer,
-        answers: Answers,
+        answers: ServerAnswers,
         *,
         clock: Clock,
         chance: RandomSource,
         max_message_bytes: int,
         heard: Heard,
-        login: Login | None,
+        login: ServerLogin | None,
         log: ServerLog,
         launch: Launch | None,
-        arrived: Callable[[Connection], None],
+        arrived: Callable[[AgreedSession], None],
         retriable: Callable[[], None],
     ) -> None:
         """`heard` is told what the server tells everyone; `arrived` of each new connection before anyone uses it.
@@ -85,7 +85,7 @@ class ConnectionSupervisor:
         self._patience: asyncio.Timeout | None = None
         """The time that an attempt under way has; None: there is none."""
         self._owner: asyncio.Task[None] | None = None
-        self._attempt: asyncio.Future[Connection] | None = None
+        self._attempt: asyncio.Future[AgreedSession] | None = None
         self._needed, self._again = asyncio.Event(), asyncio.Event()
         self._failures = 0
         self._told = ""
@@ -98,7 +98,7 @@ class ConnectionSupervisor:
         self.reached = False
         """Whether there was ever a connection."""
 
-    async def connection(self) -> Connection:
+    async def connection(self) -> AgreedSession:
         """The connection, waiting for it where that makes sense. Raises ProviderError."""
         if self._closed:
             raise ProviderError(f"the MCP server {self._server.name} is closed", cause=Code.ProviderClosed)
@@ -115,7 +115,7 @@ class ConnectionSupervisor:
         return await asyncio.shield(attempt)
 
     @property
-    def current(self) -> Connection | None:
+    def current(self) -> AgreedSession | None:
         """Return the connection that is up; None if there is none now."""
         attempt = self._attempt
         up = attempt is not None and attempt.done() and not attempt.exception() and not attempt.result().why_lost
@@ -133,7 +133,7 @@ class ConnectionSupervisor:
         self._failures, self._parked_at = 0, None
         self._again.set()
 
-    def become(self, server: McpServer, login: Login | None, launch: Launch | None) -> None:
+    def become(self, server: McpServer, login: ServerLogin | None, launch: Launch | None) -> None:
         """Connect by other settings from the next connection on; an attempt by the old ones is given up."""
         self._server, self._login, self._launch = server, login, launch
         self._era = self._known_era
@@ -209,7 +209,7 @@ class ConnectionSupervisor:
                 self._server_log.note(f"lost: {reason}")
                 _log.warning("mcp.server.lost server=%s: %s", name, reason)
 
-    def _succeed(self, connection: Connection) -> None:
+    def _succeed(self, connection: AgreedSession) -> None:
         self._era, self._last, self._parked_at = connection.era, None, None
         self._up_since = self._clock.monotonic()
         self.reached = True

@@ -26,8 +26,8 @@ from remit.jsonrpc.protocol import (
 
 if TYPE_CHECKING:
     from remit.clock import Clock
-    from remit.providers.mcp.answers import Answers
-    from remit.providers.mcp.session import Session
+    from remit.providers.mcp.answers import ServerAnswers
+    from remit.providers.mcp.session import McpSession
     from remit.tools.provider import CallContext
 
 _REPORTED: Final = frozenset({"progressToken", "progress", "total", "message"})
@@ -40,10 +40,10 @@ _ENDED: Final = frozenset({"completed", "failed", "cancelled"})
 _log: Final = logging.getLogger("remit.mcp")
 
 
-class ToolCall:
+class OpenToolCall:
     """One call under way."""
 
-    def __init__(self, session: Session, answers: Answers, ctx: CallContext, clock: Clock) -> None:
+    def __init__(self, session: McpSession, answers: ServerAnswers, ctx: CallContext, clock: Clock) -> None:
         self._session = session
         self._answers = answers
         self._ctx = ctx

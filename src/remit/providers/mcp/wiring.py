@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from remit.capability import Opening
-    from remit.providers.mcp.oauth import Login
+    from remit.providers.mcp.oauth import ServerLogin
     from remit.settings.mcp import McpServer
     from remit.tools.meta import ToolMeta
     from remit.tools.pins import Pins
@@ -59,12 +59,12 @@ def open_servers(opening: Opening) -> list[ToolProvider]:
     ]
 
 
-def _login(opening: Opening) -> Login:
-    from remit.providers.mcp.oauth import Login  # noqa: PLC0415 - only a server over HTTP needs it
+def _login(opening: Opening) -> ServerLogin:
+    from remit.providers.mcp.oauth import ServerLogin  # noqa: PLC0415 - only a server over HTTP needs it
 
     by_url = opening.settings.sources["mcp.servers"] == "command line"
     who = principal(opening.settings)
-    return Login(login_folder(os.environ), opening.authorizer, principal=who, by_url=by_url)
+    return ServerLogin(login_folder(os.environ), opening.authorizer, principal=who, by_url=by_url)
 
 
 async def _stand_ins(servers: Sequence[McpServer], pins: Pins, file: str) -> list[ToolMeta]:

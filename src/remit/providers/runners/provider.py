@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from typing import Any, Final
 
-from remit.client.connection import Connection
+from remit.client.connection import ServerConnection
 from remit.clock import Clock
 from remit.codes import Code
 from remit.errors import NotSentError, ProviderError, RemitError, ServerError
@@ -34,7 +34,7 @@ class RunnerProvider:
     def __init__(self, entry: RunnerEntry, clock: Clock) -> None:
         self._entry = entry
         self._clock = clock
-        self._connection = Connection(entry.url, entry.token, clock=clock)
+        self._connection = ServerConnection(entry.url, entry.token, clock=clock)
         self._opening = asyncio.Lock()
         self._open = False
         self._closed = False
@@ -85,7 +85,7 @@ class RunnerProvider:
                     raise ProviderError(f"{error.code.name}: {error.message}", cause=Code.ProviderClosed) from error
             await self._clock.sleep(_PAUSE_S)
 
-    async def _connected(self) -> Connection:
+    async def _connected(self) -> ServerConnection:
         async with self._opening:
             if self._closed:
                 raise ProviderError("the runner is closed", cause=Code.ProviderClosed)

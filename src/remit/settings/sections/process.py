@@ -221,7 +221,7 @@ class ClientSettings(Section, frozen=True):
         About(
             "The clients, one `[[clients]]` table each, as explained below. A JSON array in the environment.",
             env=("REMIT_CLIENTS",),
-            entry="remit.settings.clients:Client",
+            entry="remit.settings.clients:ClientTable",
             picture=pictures.clients,
         ),
     ] = ()

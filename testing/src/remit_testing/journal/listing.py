@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from remit.clock import SECOND
-from remit.journal.event import OPEN_STATES, HeadPatch, HeadQuery, Tally
+from remit.journal.event import OPEN_STATES, HeadPatch, HeadQuery, StreamTally
 from remit.journal.journal import Journal
 from remit.journal.labels import conditions
 from remit_testing.clock import ManualClock, TickingClock
@@ -96,11 +96,11 @@ async def check_tallies_by_time_state_and_length(storage: Storage) -> None:
         await journal.create("session/a", "session", note(1), patch=HeadPatch(state="running"))
         found = await journal.tallies("job", since, 10 * SECOND, (SECOND // 20, SECOND // 10, SECOND))
         assert sorted(found, key=lambda one: (one.stretch, str(one.took))) == [
-            Tally(0, "done", 0, 1),
-            Tally(0, "done", 1, 1),
-            Tally(0, "done", 2, 1),
-            Tally(0, "done", None, 1),
-            Tally(2, "pending", None, 1),
+            StreamTally(0, "done", 0, 1),
+            StreamTally(0, "done", 1, 1),
+            StreamTally(0, "done", 2, 1),
+            StreamTally(0, "done", None, 1),
+            StreamTally(2, "pending", None, 1),
         ]
         assert sum(one.number for one in await journal.tallies("job", 0, SECOND, ())) == 6
         assert await journal.tallies("job", clock.now() + 1, SECOND, (50,)) == []

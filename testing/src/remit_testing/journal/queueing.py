@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from remit.clock import SECOND
-from remit.journal.event import Claim, HeadPatch
+from remit.journal.event import HeadPatch, LeaseClaim
 from remit.journal.journal import Journal
 from remit_testing.clock import START, TickingClock
 from remit_testing.journal.storage import LEASE, Storage, due, head_of, holder, job, note, opened, terms
 
 
-async def _claimed(journal: Journal, claim: Claim) -> list[str]:
+async def _claimed(journal: Journal, claim: LeaseClaim) -> list[str]:
     """Return the streams that a claim gets; a look a moment before says the same, and takes nothing."""
     due = await journal.due(claim)
     leases = await journal.claim(claim)

@@ -6,7 +6,7 @@ import asyncio
 
 from remit.codes import Code
 from remit.journal.event import HeadPatch
-from remit.journal.retirement import LIVE, MOVED, Standing, mark_copied, mark_live, mark_moved, standing_of
+from remit.journal.retirement import LIVE, MOVED, CopyState, mark_copied, mark_live, mark_moved, standing_of
 from remit_testing.clock import ManualClock
 from remit_testing.journal.storage import (
     LEASE,
@@ -75,10 +75,10 @@ async def check_a_journal_in_which_someone_works_does_not_move(storage: Storage)
         held = await holder(journal)
         with refused(Code.JOURNAL_LOCKED):
             await mark_moved(journal, "there.db")
-        assert await standing_of(journal) == Standing(LIVE)
+        assert await standing_of(journal) == CopyState(LIVE)
         await journal.append(held, note(2), synced=True)
         clock.advance(LEASE / 1_000_000 + 1)
         await mark_moved(journal, "there.db")
-        assert await standing_of(journal) == Standing(MOVED, "there.db")
+        assert await standing_of(journal) == CopyState(MOVED, "there.db")
         with refused(Code.JOURNAL_MOVED):
             await journal.append(held, note(3), synced=True, patch=HeadPatch(release=True))

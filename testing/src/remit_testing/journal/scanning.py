@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import aclosing
 
-from remit.journal.event import Fold, Placed
+from remit.journal.event import JournalFold, Placed
 from remit.journal.journal import Journal
 from remit.journal.kinds import JobCompleted
 from remit_testing.journal.storage import Storage, job, note, opened
@@ -33,15 +33,15 @@ async def check_a_fold_is_kept_whole_by_the_one_who_continues_it(storage: Storag
     """With its parts, in one transaction; a writer that goes on from another place is refused."""
     async with opened(storage) as journal:
         assert await journal.folds.read("sums") == []
-        first = [Fold("sums", 7, b"{}"), Fold("sums/1", 7, b"one"), Fold("sums/2", 7, b"two")]
+        first = [JournalFold("sums", 7, b"{}"), JournalFold("sums/1", 7, b"one"), JournalFold("sums/2", 7, b"two")]
         assert await journal.folds.keep(first, 0)
         assert await journal.folds.read("sums", ["2", "1", "none"]) == first
         assert await journal.folds.read("sums") == first[:1]
-        assert not await journal.folds.keep([Fold("sums", 9, b"x"), Fold("sums/1", 9, b"x")], 0)
+        assert not await journal.folds.keep([JournalFold("sums", 9, b"x"), JournalFold("sums/1", 9, b"x")], 0)
         assert await journal.folds.read("sums", ["1", "2"]) == first
-        assert await journal.folds.keep([Fold("sums", 9, b"{}"), Fold("sums/2", 9, b"2")], 7)
+        assert await journal.folds.keep([JournalFold("sums", 9, b"{}"), JournalFold("sums/2", 9, b"2")], 7)
         assert [fold.data for fold in await journal.folds.read("sums", ["1", "2"])] == [b"{}", b"one", b"2"]
-        assert await journal.folds.keep([Fold("other", 1, b"")], 0)
+        assert await journal.folds.keep([JournalFold("other", 1, b"")], 0)
 
 
 async def check_a_scan_gives_every_event(storage: Storage) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Awaitable
 from remit.codes import Code
 from remit.errors import JournalError
 from remit.journal.blobs import pack
-from remit.journal.event import Head, HeadPatch
+from remit.journal.event import HeadPatch, StreamHead
 from remit.journal.journal import Journal
 from remit.journal.kinds import JobCompleted
 from remit_testing.journal.storage import Storage, head_of, holder, job, note, noted, numbers, opened, refused
@@ -135,7 +135,7 @@ async def check_a_draft_without_events_holds_its_stream_in_place(storage: Storag
         assert await numbers(journal, "job/a/inbox") == [1, 2]
 
 
-async def _refuse_beside(journal: Journal, seen: Head) -> None:
+async def _refuse_beside(journal: Journal, seen: StreamHead) -> None:
     inbox = journal.writer("job/a/inbox", "inbox", await head_of(journal, "job/a/inbox"))
     with refused():
         await journal.commit(journal.writer("job/a", "job", seen).draft(), inbox.draft(note(3)), synced=True)

@@ -10,7 +10,7 @@ from typing import Final, Protocol
 from remit.clock import SECOND, Clock
 from remit.codes import Code
 from remit.errors import JournalError, NotFoundError
-from remit.journal.event import Claim, Head, HeadPatch
+from remit.journal.event import HeadPatch, LeaseClaim, StreamHead
 from remit.journal.journal import Journal
 from remit.journal.kinds import TimeRecorded
 from remit.journal.writer import StreamWriter
@@ -66,9 +66,9 @@ def due(at: int | None = START, **more: str | int | bool) -> HeadPatch:
     return HeadPatch(due_at=at, **more)  # type: ignore[arg-type] # fields of HeadPatch, each of its type
 
 
-def terms(owner: str = "worker", now: int = START, **more: object) -> Claim:
+def terms(owner: str = "worker", now: int = START, **more: object) -> LeaseClaim:
     """A claim on streams of the kind `job`."""
-    return Claim(kind="job", owner=owner, now=now, lease_until=now + LEASE, **more)  # type: ignore[arg-type] # the same
+    return LeaseClaim(kind="job", owner=owner, now=now, lease_until=now + LEASE, **more)  # type: ignore[arg-type] # the same
 
 
 async def job(journal: Journal, stream: str, patch: HeadPatch | None = None) -> StreamWriter:
@@ -83,7 +83,7 @@ async def holder(journal: Journal, stream: str = "job/a", *, owner: str = "worke
     return journal.writer(stream, "job", lease.head)
 
 
-async def head_of(journal: Journal, stream: str = "job/a") -> Head:
+async def head_of(journal: Journal, stream: str = "job/a") -> StreamHead:
     """The head of a stream that exists."""
     head = await journal.head(stream)
     assert head is not None, f"{stream} is not there"

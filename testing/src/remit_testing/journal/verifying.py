@@ -10,7 +10,7 @@ import msgspec
 from remit.codes import Code
 from remit.errors import ChainBrokenError
 from remit.journal.blobs import BlobRef, pack
-from remit.journal.event import Append, Blob, Event, Head
+from remit.journal.event import Append, Blob, Event, StreamHead
 from remit.journal.journal import Journal
 from remit.journal.kinds import JobCompleted
 from remit.journal.writer import Draft, StreamWriter
@@ -90,7 +90,7 @@ class _Forger(StreamWriter):
 
     __slots__ = ("_change",)
 
-    def __init__(self, journal: Journal, head: Head, change: Change) -> None:
+    def __init__(self, journal: Journal, head: StreamHead, change: Change) -> None:
         super().__init__(head.stream, head.kind, journal.clock, head)
         self._change = change
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from remit.models.faults import Auth, Busy, ContextFull, Overloaded, Quota, Rejected, Server, Timeout, UnknownModel
+from remit.models.faults import Auth, Busy, ContextFull, Overloaded, Quota, Rejected, ServerFault, Timeout, UnknownModel
 from remit_testing.models.scene import Canned, Failing, Scene, canned, encode, pieces
 
 _STOPS: Final = {
@@ -73,7 +73,7 @@ class AnthropicSpeech:
             Failing(canned=canned(429, {"type": "error", "error": spent}), fault=Quota),
             Failing(canned=error(402, "billing_error"), fault=Quota),
             Failing(canned=error(529, "overloaded_error"), fault=Overloaded),
-            Failing(canned=error(500, "api_error"), fault=Server),
+            Failing(canned=error(500, "api_error"), fault=ServerFault),
             Failing(canned=error(504, "timeout_error"), fault=Timeout),
             Failing(canned=error(400, "invalid_request_error"), fault=Rejected),
             Failing(canned=error(400, "invalid_request_error", "prompt is too long: 9 > 8"), fault=ContextFull),

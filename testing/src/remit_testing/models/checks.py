@@ -10,11 +10,11 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from remit.models.arguments import InvalidArgumentsError, arguments_of
-from remit.models.faults import Cut, ModelFault, Overloaded, Rejected, Server, Timeout
-from remit.models.message import Message, Text, ToolCall, ToolResult, results, system, user
+from remit.models.faults import CutAnswer, ModelFault, Overloaded, Rejected, ServerFault, Timeout
+from remit.models.message import Message, Text, ToolCall, ToolMessage, results, system, user
 from remit.models.port import Model
 from remit.models.prompt import Ask, Sampling, ToolSpec, toolset_of
-from remit.models.reply import Delta, Reply, unwatched
+from remit.models.reply import Delta, ModelReply, unwatched
 from remit.models.thread import thread_of
 from remit_testing.models.scene import Canned, Scene, SceneCall, Speech
 from remit_testing.models.server import ModelServer, Response, Streamed
@@ -88,7 +88,7 @@ async def check_a_stream_that_breaks_off_anywhere_gives_no_reply(subject: Subjec
         for count in range(len(events)):
             if count < complete:
                 fault = await _fault(subject, Streamed(events=events[:count], ends=ends))
-                assert isinstance(fault, Cut), f"{ends} after {count} events is {fault!r}"
+                assert isinstance(fault, CutAnswer), f"{ends} after {count} events is {fault!r}"
                 assert (fault.retry, fault.billed) == ("now", "maybe")
             elif ends != "reset":  # a reset may overtake what was sent before it
                 assert (await _ask(subject, Streamed(events=events[:count], ends=ends))).stop == "tools"
@@ -114,7 +114,7 @@ async def check_every_failure_is_told_apart(subject: Subject) -> None:
 async def check_a_failure_without_a_body_goes_by_its_status(subject: Subject) -> None:
     """Proxies answer in their own words."""
     fault = await _fault(subject, Canned(status=502, body=b"<html>Bad Gateway</html>"))
-    assert isinstance(fault, Server)
+    assert isinstance(fault, ServerFault)
     assert fault.retry == "now"
 
 
@@ -182,7 +182,7 @@ async def check_any_cut_of_the_bytes_is_the_same_stream(subject: Subject) -> Non
 async def check_nonsense_is_a_fault(subject: Subject) -> None:
     """Hold that what is not JSON, or no stream at all."""
     for response in (Streamed(events=[b"<html>"]), Canned(status=200, body=b"{}")):
-        assert isinstance(await _fault(subject, response), Server)
+        assert isinstance(await _fault(subject, response), ServerFault)
 
 
 async def check_silence_ends(subject: Subject) -> None:
@@ -229,8 +229,8 @@ async def check_every_call_is_sent_with_its_result(subject: Subject) -> None:
     second = Message("assistant", (ToolCall("2-0", "bank__pay", "not json", ""),), "elsewhere/other")
     history = [
         *(system("Be brief."), user("Pay them."), first),
-        results(ToolResult("1-0", "bank__pay", "paid"), ToolResult("1-1", "bank__pay", "no", failed=True)),
-        *(second, results(ToolResult("2-0", "bank__pay", "invalid", failed=True)), user("And?")),
+        results(ToolMessage("1-0", "bank__pay", "paid"), ToolMessage("1-1", "bank__pay", "no", failed=True)),
+        *(second, results(ToolMessage("2-0", "bank__pay", "invalid", failed=True)), user("And?")),
     ]
     ask = msgspec.structs.replace(ASK, thread=thread_of(history))
     async with _served(subject, Streamed(events=subject.speech.events(ANSWER))) as (model, server):
@@ -293,7 +293,7 @@ async def _served(
             await model.close()
 
 
-async def _ask(subject: Subject, response: Response, watch: Any = unwatched) -> Reply:
+async def _ask(subject: Subject, response: Response, watch: Any = unwatched) -> ModelReply:
     async with _served(subject, response) as (model, _server), asyncio.timeout(PATIENCE_S):
         return await model.send(model.prepare(ASK), watch)
 

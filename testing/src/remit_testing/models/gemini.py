@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import msgspec
 
-from remit.models.faults import Auth, Busy, ContextFull, Overloaded, Quota, Rejected, Server, UnknownModel
+from remit.models.faults import Auth, Busy, ContextFull, Overloaded, Quota, Rejected, ServerFault, UnknownModel
 from remit_testing.models.scene import Canned, Failing, Scene, canned, encode, pieces
 
 _STOPS: Final = {
@@ -63,7 +63,7 @@ class GeminiSpeech:
             Failing(canned=error(429, "RESOURCE_EXHAUSTED", "slow", delay), fault=Busy, after_s=7.5),
             Failing(canned=error(429, "RESOURCE_EXHAUSTED", "quota", daily), fault=Quota),
             Failing(canned=wrapped, fault=Overloaded),
-            Failing(canned=error(500, "INTERNAL"), fault=Server),
+            Failing(canned=error(500, "INTERNAL"), fault=ServerFault),
             Failing(canned=error(400, "INVALID_ARGUMENT"), fault=Rejected),
             Failing(canned=error(400, "INVALID_ARGUMENT", "The input token count (9) exceeds"), fault=ContextFull),
             Failing(canned=error(403, "PERMISSION_DENIED"), fault=Auth),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from remit.models.faults import Auth, Busy, ContextFull, Overloaded, Quota, Rejected, Server, UnknownModel
+from remit.models.faults import Auth, Busy, ContextFull, Overloaded, Quota, Rejected, ServerFault, UnknownModel
 from remit_testing.models.scene import Failing, Scene, canned, encode, pieces
 
 _STOPS: Final = {"answer": "stop", "tools": "tool_calls", "length": "length", "filtered": "content_filter"}
@@ -77,7 +77,7 @@ def openai_failures() -> list[Failing]:
         Failing(canned=soon, fault=Busy, after_s=1.5),
         Failing(canned=error(429, "insufficient_quota", "insufficient_quota"), fault=Quota),
         Failing(canned=error(503, "server_error", "server_is_overloaded"), fault=Overloaded),
-        Failing(canned=error(500, "server_error", None), fault=Server),
+        Failing(canned=error(500, "server_error", None), fault=ServerFault),
         Failing(canned=error(400, "invalid_request_error", None), fault=Rejected),
         Failing(canned=error(400, "invalid_request_error", "context_length_exceeded"), fault=ContextFull),
         Failing(canned=error(401, "invalid_request_error", "invalid_api_key"), fault=Auth),

@@ -8,9 +8,9 @@ from typing import Any, Final, Protocol
 import msgspec
 
 from remit.models.faults import ModelFault
-from remit.models.reply import Stop, Usage
+from remit.models.reply import Stop, TokenUsage
 
-USAGE: Final = Usage(input=28, output=14, cached=8, reasoning=4)
+USAGE: Final = TokenUsage(input=28, output=14, cached=8, reasoning=4)
 
 
 class SceneCall(msgspec.Struct, frozen=True):
@@ -30,7 +30,7 @@ class Scene(msgspec.Struct, frozen=True, kw_only=True):
     calls: tuple[SceneCall, ...] = ()
     refusal: str = ""
     stop: Stop = "answer"
-    usage: Usage = USAGE
+    usage: TokenUsage = USAGE
     model: str = "served-1"
 
 

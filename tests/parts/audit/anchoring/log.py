@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from remit.evidence.note import WITNESS
 from remit.parts.audit.anchoring.client import AnchorClient
-from remit.parts.audit.formats.keys import Signer
+from remit.parts.audit.formats.keys import OperatorSigner
 from remit.parts.recorder.witness import AnchorLog, server_of
 from remit_testing.clock import ManualClock
 from tests.parts.recorder.world import signer
@@ -20,7 +20,7 @@ LOG = signer("witness.example", 99, WITNESS)
 
 
 @contextmanager
-def log_in(folder: Path, *holders: Signer) -> Iterator[AnchorClient]:
+def log_in(folder: Path, *holders: OperatorSigner) -> Iterator[AnchorClient]:
     """A client of a log that keeps in a folder what the holders of these keys register."""
     log = AnchorLog(folder / "anchors.db", [one.public for one in holders], LOG, ManualClock())
     server = server_of({"/anchors/register": log.register, "/anchors/prove": log.prove}, "127.0.0.1", 0)
@@ -35,9 +35,9 @@ def log_in(folder: Path, *holders: Signer) -> Iterator[AnchorClient]:
         log.close()
 
 
-def holder(seed: int) -> Signer:
+def holder(seed: int) -> OperatorSigner:
     """Someone who signs exports, the same for the same seed."""
-    return Signer(Ed25519PrivateKey.from_private_bytes(seed.to_bytes(32, "big")))
+    return OperatorSigner(Ed25519PrivateKey.from_private_bytes(seed.to_bytes(32, "big")))
 
 
 def leaves(numbers: Sequence[int]) -> list[str]:

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from remit.journal.journal import Journal
 from remit.journal.signing_key import make_key, private_keys
-from remit.parts.audit.anchoring.client import Seen
-from remit.parts.audit.formats.keys import Signer
+from remit.parts.audit.anchoring.client import ProvenLog
+from remit.parts.audit.formats.keys import OperatorSigner
 from tests.dates import DATE_ENV
 from tests.opened import OpenRemit
 from tests.parts.audit.anchoring.log import LOG, log_in
@@ -53,7 +53,7 @@ def worker(folder: Path, last: signal.Signals) -> Iterator[None]:
 async def grown(world: World, size: int) -> None:
     """Wait until the log has so many records."""
     async with asyncio.timeout(PATIENCE_S):
-        while await asyncio.to_thread(lambda: world.client.register([], world.by, Seen()).size) < size:
+        while await asyncio.to_thread(lambda: world.client.register([], world.by, ProvenLog()).size) < size:
             await world.remit.clock.sleep(0.05)
 
 
@@ -68,7 +68,7 @@ async def begun(journal: Journal, session: int) -> None:
 async def test_what_a_killed_worker_left_is_registered_by_the_next(remit_in: OpenRemit, tmp_path: Path) -> None:
     for name in ("audit", "recorder"):
         make_key(tmp_path / f"{name}.pem")
-    by = Signer(private_keys((tmp_path / "audit.pem").read_bytes(), "key")[0])
+    by = OperatorSigner(private_keys((tmp_path / "audit.pem").read_bytes(), "key")[0])
     with log_in(tmp_path, by) as client:
         text = SETTINGS.format(url=client.url, key=LOG.key)
         (tmp_path / "remit.toml").write_text(text)

@@ -18,9 +18,9 @@ from remit.evidence.anchors import MOST
 from remit.parts.audit.anchoring.client import AnchorClient
 from remit.parts.audit.anchoring.registrar import Registrar
 from remit.parts.audit.formats import ael, catalog
-from remit.parts.audit.formats.account import Account, pack
+from remit.parts.audit.formats.account import ExportAccount, pack
 from remit.parts.audit.formats.ael_anchors import FILE, anchored
-from remit.parts.audit.formats.keys import Signer
+from remit.parts.audit.formats.keys import OperatorSigner
 from remit.parts.audit.package import write_package
 from remit.parts.audit.sessions import sessions_of
 from tests.opened import OpenRemit
@@ -46,7 +46,7 @@ def pay(cents: int) -> str:
 class World:
     """A journal with sessions that callers with a trace call in, a recorder, and a registrar."""
 
-    def __init__(self, remit: Remit, folder: Path, client: AnchorClient, by: Signer = ANN) -> None:
+    def __init__(self, remit: Remit, folder: Path, client: AnchorClient, by: OperatorSigner = ANN) -> None:
         self.remit, self.folder, self.client, self.by = remit, folder, client, by
         self.told: list[str] = []
         self.recorder = recorder_of(remit, folder)
@@ -79,7 +79,7 @@ class World:
         journal, place = self.remit.runtime.journal, self.folder / "one.ael.zip"
         with (self.folder / "package.zip").open("w+b") as package:
             await write_package(journal, session, package)
-            account = Account(package)
+            account = ExportAccount(package)
             times = [entry.at for entry in account.entries]
             account.sessions = await sessions_of(journal, account.last, (min(times), max(times)))
             files = anchored(ael.write(account, self.by), self.client.prove, self.client.fingerprint, MOST)
@@ -221,14 +221,14 @@ async def test_a_call_that_was_changed_later_has_no_anchor(
         await world.call(session, "b")
         await world.end()
         assert await registrar.catch_up()
-        forged = Account.take
+        forged = ExportAccount.take
 
-        def take(account: Account, entry: Any) -> None:
+        def take(account: ExportAccount, entry: Any) -> None:
             is_first = entry.kind == "tool_invocation_started" and "a" * 32 in str(entry.payload.client)
             forged(account, entry._replace(at=entry.at + 1_000) if is_first else entry)
 
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(Account, "take", take)
+            patch.setattr(ExportAccount, "take", take)
             anchors, _ = await world.exported(session)
         assert {row["run"] for row in anchors["entries"]} == {f"trace/{'b' * 32}"}
 

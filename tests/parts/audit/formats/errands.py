@@ -12,12 +12,12 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from remit import Code, Options, Remit, Run, recipe, tool
 from remit.errors import ProviderError
 from remit.journal.signing_key import private_keys
-from remit.parts.audit.formats.account import Account
-from remit.parts.audit.formats.keys import PublicKey, Signer
+from remit.parts.audit.formats.account import ExportAccount
+from remit.parts.audit.formats.keys import OperatorSigner, PublicKey
 from remit.parts.audit.package import write_package
-from remit.parts.recorder.keys import Signer as RecorderSigner
+from remit.parts.recorder.keys import RecordSigner as RecorderSigner
 from remit.parts.recorder.publisher import Publisher
-from remit.parts.recorder.recorder import Recorder, Terms
+from remit.parts.recorder.recorder import LogRecorder, RecorderTerms
 from remit.parts.recorder.settings import RecorderSettings
 from tests.opened import OpenRemit
 
@@ -116,12 +116,12 @@ async def ran(remit_in: OpenRemit, folder: Path, *, waits: bool = False, recorde
     return str(job.id)
 
 
-def recorder_of(remit: Remit, folder: Path, origin: str = "log.example/agents") -> Recorder:
+def recorder_of(remit: Remit, folder: Path, origin: str = "log.example/agents") -> LogRecorder:
     """A recorder of the journal, with a key of its own."""
     journal, key = remit.runtime.journal, Ed25519PrivateKey.from_private_bytes(b"7" * 32)
-    terms = Terms(origin=origin, every_events=1_000, every_seconds=60, settings=b"{}")
+    terms = RecorderTerms(origin=origin, every_events=1_000, every_seconds=60, settings=b"{}")
     publisher = Publisher(journal, RecorderSettings(), {}, folder)
-    return Recorder(journal, terms, [RecorderSigner(terms.origin, key, 1)], publisher)
+    return LogRecorder(journal, terms, [RecorderSigner(terms.origin, key, 1)], publisher)
 
 
 async def package_of(remit_in: OpenRemit, folder: Path, job: str) -> bytes:
@@ -132,9 +132,9 @@ async def package_of(remit_in: OpenRemit, folder: Path, job: str) -> bytes:
     return package.getvalue()
 
 
-async def account_of(remit_in: OpenRemit, folder: Path, job: str) -> Account:
+async def account_of(remit_in: OpenRemit, folder: Path, job: str) -> ExportAccount:
     """The account that the job's package gives."""
-    return Account(BytesIO(await package_of(remit_in, folder, job)))
+    return ExportAccount(BytesIO(await package_of(remit_in, folder, job)))
 
 
 def key_in(folder: Path) -> Path:
@@ -145,9 +145,9 @@ def key_in(folder: Path) -> Path:
     return place
 
 
-def signed(folder: Path) -> tuple[Signer, dict[str, PublicKey]]:
+def signed(folder: Path) -> tuple[OperatorSigner, dict[str, PublicKey]]:
     """Who signs, and the keys that others check with."""
-    by = Signer(private_keys(key_in(folder).read_bytes(), "key")[0])
+    by = OperatorSigner(private_keys(key_in(folder).read_bytes(), "key")[0])
     return by, {by.name: PublicKey(by.public)}
 
 

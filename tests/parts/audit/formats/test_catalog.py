@@ -12,7 +12,7 @@ import pytest
 
 from remit.journal.kinds import KINDS
 from remit.parts.audit.formats import ENDINGS, Form, catalog
-from remit.parts.audit.formats.account import Account, pack
+from remit.parts.audit.formats.account import ExportAccount, pack
 from remit.parts.audit.formats.table import ROWS
 from tests.parts.audit.formats.errands import signed
 
@@ -21,7 +21,7 @@ UNSIGNED: tuple[Form, ...] = ("ocsf", "otlp")
 Change = Callable[[list[bytes]], list[bytes]]
 
 
-def written(account: Account, form: Form, folder: Path) -> Path:
+def written(account: ExportAccount, form: Form, folder: Path) -> Path:
     """The file of an account in a format; the keys to check it with lie beside it, in `keys`."""
     by, _ = signed(folder)
     (folder / "keys").mkdir(exist_ok=True)
@@ -62,7 +62,7 @@ CHANGES: dict[str, Change] = {
 
 
 @pytest.mark.parametrize("form", SIGNED)
-def test_what_is_signed_is_valid_under_its_key_only(ended: Account, tmp_path: Path, form: Form) -> None:
+def test_what_is_signed_is_valid_under_its_key_only(ended: ExportAccount, tmp_path: Path, form: Form) -> None:
     place = written(ended, form, tmp_path)
     for keys in (tmp_path / "keys", tmp_path / "keys" / "keys.json"):
         answer = catalog.check(place, keys)
@@ -75,21 +75,21 @@ def test_what_is_signed_is_valid_under_its_key_only(ended: Account, tmp_path: Pa
 
 @pytest.mark.parametrize("form", SIGNED)
 @pytest.mark.parametrize("change", CHANGES)
-def test_what_was_changed_is_invalid(ended: Account, tmp_path: Path, form: Form, change: str) -> None:
+def test_what_was_changed_is_invalid(ended: ExportAccount, tmp_path: Path, form: Form, change: str) -> None:
     answer = catalog.check(changed(written(ended, form, tmp_path), CHANGES[change]), tmp_path / "keys")
     assert answer is not None
     assert answer.verdict == "invalid"
 
 
 @pytest.mark.parametrize("form", UNSIGNED)
-def test_what_is_not_signed_never_counts_as_valid(ended: Account, tmp_path: Path, form: Form) -> None:
+def test_what_is_not_signed_never_counts_as_valid(ended: ExportAccount, tmp_path: Path, form: Form) -> None:
     answer = catalog.check(written(ended, form, tmp_path), tmp_path / "keys")
     assert answer is not None
     assert (answer.verdict, answer.code) == ("undecidable", "not_signed")
 
 
 @pytest.mark.parametrize("form", [*SIGNED, *UNSIGNED])
-def test_the_same_record_gives_the_same_bytes(waiting: Account, tmp_path: Path, form: Form) -> None:
+def test_the_same_record_gives_the_same_bytes(waiting: ExportAccount, tmp_path: Path, form: Form) -> None:
     assert written(waiting, form, tmp_path).read_bytes() == written(waiting, form, tmp_path).read_bytes()
 
 

@@ -15,7 +15,7 @@ from agent_evidence_vectors import receiptsignature
 
 from remit.canonical import canonical, digest
 from remit.parts.audit.formats import ael_check, agent_action, receipts
-from remit.parts.audit.formats.account import Account, Bundle, FormError
+from remit.parts.audit.formats.account import Bundle, ExportAccount, FormError
 from remit.parts.audit.formats.keys import read_keys
 from tests.parts.audit.formats.errands import signed
 
@@ -56,7 +56,7 @@ def test_all_25_receipts_are_judged_as_their_corpus_says(
     assert len(vectors) == 25
 
 
-def test_the_corpus_reader_finds_our_receipts_valid(ended: Account, tmp_path: Path) -> None:
+def test_the_corpus_reader_finds_our_receipts_valid(ended: ExportAccount, tmp_path: Path) -> None:
     by, _ = signed(tmp_path)
     keys = {row["kid"]: row for row in json.loads(by.published()["keys.json"])["keys"]}
     lines = list(receipts.write(ended, by))

@@ -14,7 +14,7 @@ import pytest
 from remit import Remit, Run, recipe
 from remit.evidence.verify import check
 from remit.parts.audit.formats import intoto, ocsf, otlp, receipts
-from remit.parts.audit.formats.account import Account
+from remit.parts.audit.formats.account import ExportAccount
 from remit.parts.audit.package import write_package
 from remit.tools.provider import CallContext, ToolResult
 from tests.opened import until
@@ -70,7 +70,7 @@ def _pairs(rows: Iterable[dict[str, Any]], effect: str = "effect", by: str = "ef
 
 def told(package: bytes, folder: Path) -> dict[str, Told]:
     """What each format of a package says in the end."""
-    account, (signer, _) = Account(BytesIO(package)), signed(folder)
+    account, (signer, _) = ExportAccount(BytesIO(package)), signed(folder)
     with zipfile.ZipFile(BytesIO(package)) as file:
         ledger = [json.loads(line) for line in file.read("ledger.ndjson").splitlines()]
     acts = [json.loads(line)["unmapped"] for line in ocsf.write(account)]

@@ -11,24 +11,24 @@ import ocsf_json_schema
 from ocsf_json_schema.embedded import OcsfJsonSchemaEmbedded
 
 from remit.parts.audit.formats import ocsf
-from remit.parts.audit.formats.account import Account
+from remit.parts.audit.formats.account import ExportAccount
 
 SCHEMA = Path(ocsf_json_schema.__file__).parent / "ocsf" / "1.8.0.json"
 
 
-def events(account: Account) -> list[dict[str, Any]]:
+def events(account: ExportAccount) -> list[dict[str, Any]]:
     """The events of an account."""
     return [json.loads(line) for line in ocsf.write(account)]
 
 
-def test_each_event_fits_the_published_schema(waiting: Account) -> None:
+def test_each_event_fits_the_published_schema(waiting: ExportAccount) -> None:
     published = OcsfJsonSchemaEmbedded(json.loads(SCHEMA.read_bytes()))
     for event in events(waiting):
         schema = published.get_class_schema("api_activity", profiles=event["metadata"]["profiles"])
         jsonschema_rs.validator_for(schema).validate(event)
 
 
-def test_calls_refusals_questions_and_answers_have_the_words_of_ocsf(waiting: Account) -> None:
+def test_calls_refusals_questions_and_answers_have_the_words_of_ocsf(waiting: ExportAccount) -> None:
     rows = [(event["api"]["operation"], event["status"], event["action"]) for event in events(waiting)]
     assert ("shop.look", "Success", "Allowed") in rows
     assert ("shop.never", "Failure", "Denied") in rows
@@ -37,6 +37,6 @@ def test_calls_refusals_questions_and_answers_have_the_words_of_ocsf(waiting: Ac
     assert ("says.yaml", "Success", "Allowed") in rows
 
 
-def test_no_event_has_the_name_of_another(waiting: Account) -> None:
+def test_no_event_has_the_name_of_another(waiting: ExportAccount) -> None:
     names = [event["metadata"]["uid"] for event in events(waiting)]
     assert len(set(names)) == len(names)

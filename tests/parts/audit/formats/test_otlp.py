@@ -15,7 +15,7 @@ from remit.errors import UsageError
 from remit.journal.kinds import CommandCommitted
 from remit.parts.audit import collector
 from remit.parts.audit.formats import otlp
-from remit.parts.audit.formats.account import Account
+from remit.parts.audit.formats.account import ExportAccount
 from tests.parts.audit.receiver import Collector, receiver
 
 __all__ = ["receiver"]
@@ -45,7 +45,7 @@ def as_protobuf(data: bytes) -> ExportTraceServiceRequest:
     return found
 
 
-def test_calls_that_ran_were_refused_or_wait_are_all_spans(waiting: Account) -> None:
+def test_calls_that_ran_were_refused_or_wait_are_all_spans(waiting: ExportAccount) -> None:
     rows = [(span["name"], attributes(span).get("remit.outcome")) for span in spans_of(otlp.write(waiting))]
     assert sorted(rows[:1] + rows[1:], key=str) == sorted(
         [
@@ -66,7 +66,7 @@ def test_calls_that_ran_were_refused_or_wait_are_all_spans(waiting: Account) -> 
     )
 
 
-def test_tokens_that_a_cache_gave_or_took_are_told(waiting: Account) -> None:
+def test_tokens_that_a_cache_gave_or_took_are_told(waiting: ExportAccount) -> None:
     (answer,) = (entry.payload for entry in waiting.entries if isinstance(entry.payload, CommandCommitted))
     counts = {"cached_tokens": 5, "cache_written_tokens": 7}
     before = {name: getattr(answer, name) for name in counts}
@@ -84,7 +84,7 @@ def test_tokens_that_a_cache_gave_or_took_are_told(waiting: Account) -> None:
     }
 
 
-def test_spans_hang_together_and_have_the_ids_that_tools_were_given(ended: Account) -> None:
+def test_spans_hang_together_and_have_the_ids_that_tools_were_given(ended: ExportAccount) -> None:
     spans = spans_of(otlp.write(ended))
     (root,) = (span for span in spans if "parentSpanId" not in span)
     assert root["name"] == "invoke_agent errands"
@@ -94,12 +94,12 @@ def test_spans_hang_together_and_have_the_ids_that_tools_were_given(ended: Accou
     assert given <= {span["spanId"] for span in spans}
 
 
-def test_json_and_protobuf_are_the_same_to_the_classes_of_opentelemetry(waiting: Account) -> None:
+def test_json_and_protobuf_are_the_same_to_the_classes_of_opentelemetry(waiting: ExportAccount) -> None:
     data = otlp.write(waiting)
     assert ExportTraceServiceRequest.FromString(collector.encode(json.loads(data))) == as_protobuf(data)
 
 
-def test_what_is_sent_twice_is_shown_once(waiting: Account, ended: Account, receiver: Collector) -> None:
+def test_what_is_sent_twice_is_shown_once(waiting: ExportAccount, ended: ExportAccount, receiver: Collector) -> None:
     data = otlp.write(waiting)
     for _ in range(2):
         assert collector.send(data, receiver.url) == len(spans_of(data))
@@ -108,7 +108,7 @@ def test_what_is_sent_twice_is_shown_once(waiting: Account, ended: Account, rece
     assert collector.send(otlp.write(ended), f"{receiver.url}/v1/traces") > 0
 
 
-def test_a_wait_that_was_answered_replaces_itself(waiting: Account, receiver: Collector) -> None:
+def test_a_wait_that_was_answered_replaces_itself(waiting: ExportAccount, receiver: Collector) -> None:
     data = otlp.write(waiting)
     collector.send(data, receiver.url)
     later = data.replace(b'"waiting"', b'"approve"')
@@ -117,14 +117,14 @@ def test_a_wait_that_was_answered_replaces_itself(waiting: Account, receiver: Co
 
 
 def test_headers_come_from_the_environment(
-    ended: Account, receiver: Collector, monkeypatch: pytest.MonkeyPatch
+    ended: ExportAccount, receiver: Collector, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", "authorization=Bearer%20abc, x-team=red")
     collector.send(otlp.write(ended), receiver.url)
     assert (receiver.headers[0]["authorization"], receiver.headers[0]["x-team"]) == ("Bearer abc", "red")
 
 
-def test_what_a_collector_leaves_out_or_refuses_is_said(ended: Account, receiver: Collector) -> None:
+def test_what_a_collector_leaves_out_or_refuses_is_said(ended: ExportAccount, receiver: Collector) -> None:
     receiver.rejected = 300
     with pytest.raises(UsageError, match="left out 300 spans"):
         collector.send(otlp.write(ended), receiver.url)
@@ -134,6 +134,6 @@ def test_what_a_collector_leaves_out_or_refuses_is_said(ended: Account, receiver
 
 
 @pytest.mark.parametrize("url", ["file:///etc/passwd", "127.0.0.1:4318", "http://", "http://127.0.0.1:1"])
-def test_what_is_no_collector_is_an_error(ended: Account, url: str) -> None:
+def test_what_is_no_collector_is_an_error(ended: ExportAccount, url: str) -> None:
     with pytest.raises(UsageError):
         collector.send(otlp.write(ended), url)

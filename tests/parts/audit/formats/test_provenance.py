@@ -13,10 +13,10 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from remit.parts.audit.formats import catalog
 from remit.parts.audit.formats.agent_action import envelope_message
-from remit.parts.audit.formats.keys import Signer
+from remit.parts.audit.formats.keys import OperatorSigner
 
-SIGNER = Signer(Ed25519PrivateKey.from_private_bytes(bytes(range(32))))
-OTHER = Signer(Ed25519PrivateKey.from_private_bytes(bytes(range(1, 33))))
+SIGNER = OperatorSigner(Ed25519PrivateKey.from_private_bytes(bytes(range(32))))
+OTHER = OperatorSigner(Ed25519PrivateKey.from_private_bytes(bytes(range(1, 33))))
 
 
 def statement(**members: Any) -> dict[str, Any]:
@@ -30,7 +30,7 @@ def statement(**members: Any) -> dict[str, Any]:
     }
 
 
-def envelope(body: bytes, by: Signer = SIGNER, name: str = SIGNER.name) -> bytes:
+def envelope(body: bytes, by: OperatorSigner = SIGNER, name: str = SIGNER.name) -> bytes:
     signature = {"keyid": name, "sig": base64.b64encode(by.sign(envelope_message(body))).decode()}
     payload = base64.b64encode(body).decode()
     kind = "application/vnd.in-toto+json"

@@ -14,7 +14,7 @@ import pytest
 
 from remit.clock import DAY, SECOND
 from remit.parts.audit.formats import catalog
-from remit.parts.audit.formats.account import Account, Bundle
+from remit.parts.audit.formats.account import Bundle, ExportAccount
 from remit.parts.audit.sessions import beat_of
 from remit_testing.clock import ManualClock
 from tests.opened import OpenRemit
@@ -90,7 +90,7 @@ async def test_a_session_that_goes_on_has_no_close(remit_in: OpenRemit, tmp_path
 
 async def test_each_event_stands_in_one_run_only(remit_in: OpenRemit, tmp_path: Path) -> None:
     job = await ran(remit_in, tmp_path, recorded=True)
-    account: Account = await account_of(remit_in, tmp_path, job)
+    account: ExportAccount = await account_of(remit_in, tmp_path, job)
     rows = [row for records in runs(await exported(remit_in, tmp_path, job)).values() for row in records]
     places = [(row["ext"]["remit"]["stream"], row["ext"]["remit"]["seq"]) for row in rows if row["type"] == "activity"]
     assert sorted(places) == sorted((entry.stream, entry.seq) for entry in account.entries)

@@ -17,17 +17,17 @@ import pytest
 from remit import Run, recipe, tool
 from remit.errors import UsageError
 from remit.evidence.anchors import MOST
-from remit.evidence.answer import Answer
+from remit.evidence.answer import CheckAnswer
 from remit.journal import kinds as k
 from remit.journal.event import HeadQuery
 from remit.parts.audit.anchoring.client import AnchorClient
 from remit.parts.audit.anchoring.registrar import Registrar
 from remit.parts.audit.formats import ael, catalog
 from remit.parts.audit.formats import ael_record as ael_trace
-from remit.parts.audit.formats.account import Account, Bundle, pack
+from remit.parts.audit.formats.account import Bundle, ExportAccount, pack
 from remit.parts.audit.formats.ael_anchors import FILE, anchored
 from remit.parts.audit.formats.ael_check import join
-from remit.parts.audit.formats.keys import Signer
+from remit.parts.audit.formats.keys import OperatorSigner
 from remit.parts.audit.package import write_package
 from remit.parts.audit.sessions import sessions_of
 from tests.dates import DATE_ENV
@@ -70,8 +70,8 @@ async def errand(run: Run) -> None:
 class Side(NamedTuple):
     """What one recorder has of the calls."""
 
-    account: Account
-    signer: Signer
+    account: ExportAccount
+    signer: OperatorSigner
 
     def written(self, place: Path, *, without: int | None = None) -> Path:
         """Its artifact, perhaps without one of the calls that the boundary has seen."""
@@ -89,11 +89,11 @@ class Side(NamedTuple):
         (folder / f"{self.signer.name}.pub").write_bytes(self.signer.published()[f"{self.signer.name}.pub"])
 
 
-async def side(remit: Any, stream: str, signer: Signer = AGENT) -> Side:
+async def side(remit: Any, stream: str, signer: OperatorSigner = AGENT) -> Side:
     """What a journal has of a stream, and who signs it."""
     package = BytesIO()
     await write_package(remit.runtime.journal, stream, package)
-    account = Account(package)
+    account = ExportAccount(package)
     times = [entry.at for entry in account.entries]
     account.sessions = await sessions_of(remit.runtime.journal, account.last, (min(times), max(times)))
     return Side(account, signer)
@@ -134,7 +134,7 @@ async def both(remit_in: OpenRemit, folder: Path, log: AnchorClient | None = Non
         return await side(remit, f"job/{job.id}"), await side(behind, session.stream, GATEWAY)
 
 
-def joined(agent: Path, gateway: Path, place: Path) -> Answer:
+def joined(agent: Path, gateway: Path, place: Path) -> CheckAnswer:
     """The answer about an artifact of both."""
     place.write_bytes(pack(join(Bundle(agent), gateway, "same-operator")))
     answer = catalog.check(place, place.parent / "keys")
@@ -226,15 +226,18 @@ async def test_an_artifact_of_other_calls_is_not_joined(remit_in: OpenRemit, tmp
 @pytest.mark.parametrize(
     ("given", "span"),
     [
-        ({"client": {"traceparent": f"00-{'a' * 32}-{'b' * 16}-01"}}, ael_trace.Span("a" * 32, "b" * 16)),
+        ({"client": {"traceparent": f"00-{'a' * 32}-{'b' * 16}-01"}}, ael_trace.CallSpan("a" * 32, "b" * 16)),
         ({"client": {"traceparent": "00-a-b-01"}}, None),
-        ({"tool_name": "mcp.shop.look", "trace_id": "c" * 32, "span_id": "d" * 16}, ael_trace.Span("c" * 32, "d" * 16)),
+        (
+            {"tool_name": "mcp.shop.look", "trace_id": "c" * 32, "span_id": "d" * 16},
+            ael_trace.CallSpan("c" * 32, "d" * 16),
+        ),
         ({"trace_id": "c" * 32, "span_id": "d" * 16}, None),
         ({"tool_name": "mcp.shop.look", "span_id": ""}, None),
     ],
 )
 async def test_a_call_is_named_by_its_callers_span(
-    remit_in: OpenRemit, tmp_path: Path, given: dict[str, Any], span: ael_trace.Span | None
+    remit_in: OpenRemit, tmp_path: Path, given: dict[str, Any], span: ael_trace.CallSpan | None
 ) -> None:
     async with remit_in(tools=[think]) as remit:
         session = await remit.service.sessions.open("mcp", principal="ann")

@@ -16,7 +16,7 @@ from remit.canonical import canonical
 from remit.journal import kinds as k
 from remit.journal.erasure import erase
 from remit.parts.audit.formats import ael, ael_check, ael_record, agent_action, catalog, intoto, ocsf, otlp, receipts
-from remit.parts.audit.formats.account import Account, Bundle, Entry, FormError, pack
+from remit.parts.audit.formats.account import AccountEntry, Bundle, ExportAccount, FormError, pack
 from remit.parts.audit.formats.keys import PublicKey
 from remit.parts.audit.formats.table import DECISIONS, ROWS, row_of
 from remit.record.walk import root_of
@@ -25,14 +25,14 @@ from tests.parts.audit.formats.errands import account_of, ran, remit_of, signed
 from tests.parts.audit.formats.test_catalog import written
 
 
-def lines_of(account: Account, folder: Path, run: str) -> list[dict[str, Any]]:
+def lines_of(account: ExportAccount, folder: Path, run: str) -> list[dict[str, Any]]:
     """The records of a run of AEL."""
     files = ael.write(account, signed(folder)[0])
     rows = files[f"recorders/{account.scope.replace('/', '-')}-{run}.jsonl"].splitlines()
     return [json.loads(base64.urlsafe_b64decode(row.partition(b".")[0] + b"===")) for row in rows]
 
 
-def every_format(account: Account, folder: Path) -> bytes:
+def every_format(account: ExportAccount, folder: Path) -> bytes:
     """What is written in all formats together, with what is encoded in it decoded."""
     by, _ = signed(folder)
     whole = b"".join(
@@ -48,7 +48,9 @@ def every_format(account: Account, folder: Path) -> bytes:
 _ZIPS = ("ael", "in-toto")
 
 
-def test_each_decision_derives_from_its_inputs_and_outcomes_stand_elsewhere(waiting: Account, tmp_path: Path) -> None:
+def test_each_decision_derives_from_its_inputs_and_outcomes_stand_elsewhere(
+    waiting: ExportAccount, tmp_path: Path
+) -> None:
     _, *decisions = lines_of(waiting, tmp_path, "decisions")
     for row in decisions:
         assert ael_record.derive(ael_record.POLICY, row["decision"]["inputs"]) == row["decision"]["verdict"]
@@ -61,29 +63,29 @@ def test_each_decision_derives_from_its_inputs_and_outcomes_stand_elsewhere(wait
     assert not any("decision" in row for row in lines_of(waiting, tmp_path, "events"))
 
 
-def test_a_run_is_closed_only_if_its_job_has_ended(ended: Account, tmp_path: Path) -> None:
+def test_a_run_is_closed_only_if_its_job_has_ended(ended: ExportAccount, tmp_path: Path) -> None:
     assert [lines_of(ended, tmp_path, run)[-1]["type"] for run in ("decisions", "events")] == ["close", "close"]
 
 
-def test_a_run_of_a_waiting_job_stays_open(waiting: Account, tmp_path: Path) -> None:
+def test_a_run_of_a_waiting_job_stays_open(waiting: ExportAccount, tmp_path: Path) -> None:
     assert {lines_of(waiting, tmp_path, run)[-1]["type"] for run in ("decisions", "events")} == {"activity"}
 
 
-def test_no_heartbeat_is_made_up_and_no_level_is_claimed(ended: Account, tmp_path: Path) -> None:
+def test_no_heartbeat_is_made_up_and_no_level_is_claimed(ended: ExportAccount, tmp_path: Path) -> None:
     opened, *_ = rows = lines_of(ended, tmp_path, "events")
     assert (opened["hmax"], {row["type"] for row in rows}) == (0, {"open", "activity", "close"})
     manifest = ael.write(ended, signed(tmp_path)[0])["manifest.json"]
     assert b"claimed_rung" not in manifest
 
 
-def test_attempts_at_one_call_are_told_apart(ended: Account, tmp_path: Path) -> None:
+def test_attempts_at_one_call_are_told_apart(ended: ExportAccount, tmp_path: Path) -> None:
     calls = [row for row in lines_of(ended, tmp_path, "decisions")[1:-1] if row["event"]["class"] == "tool.call"]
     assert all(row["ext"]["remit"].keys() >= {"attempt", "idempotency_key"} for row in calls)
     assert len({row["event"]["id"] for row in calls}) == len(calls)
 
 
 @pytest.mark.parametrize("place", [3, -1])
-def test_a_time_that_goes_back_is_lifted_and_says_so(ended: Account, tmp_path: Path, place: int) -> None:
+def test_a_time_that_goes_back_is_lifted_and_says_so(ended: ExportAccount, tmp_path: Path, place: int) -> None:
     opening = ended.entries[0]
     ended.entries[place] = ended.entries[place]._replace(at=opening.at - 5_000_000)
     lifted = []
@@ -127,7 +129,7 @@ async def test_no_value_stands_in_any_format(remit_in: OpenRemit, tmp_path: Path
     assert not [text for text in (b"milk", b"paid 500", b'"cents"') if text in told]
 
 
-def test_a_key_in_the_file_is_never_used(ended: Account, tmp_path: Path) -> None:
+def test_a_key_in_the_file_is_never_used(ended: ExportAccount, tmp_path: Path) -> None:
     by, known = signed(tmp_path)
     receipt = json.loads(next(iter(receipts.write(ended, by))))
     receipt["signature"]["kid"] = receipt["payload"]["issuer_id"] = "another"
@@ -147,7 +149,7 @@ def test_a_key_in_the_file_is_never_used(ended: Account, tmp_path: Path) -> None
     ],
 )
 def test_the_start_of_a_window_is_in_it_and_its_end_is_not(
-    ended: Account, tmp_path: Path, begins: str | None, ends: str | None, code: str | None
+    ended: ExportAccount, tmp_path: Path, begins: str | None, ends: str | None, code: str | None
 ) -> None:
     by, _ = signed(tmp_path)
     line = next(iter(receipts.write(ended, by)))
@@ -160,7 +162,7 @@ def test_the_start_of_a_window_is_in_it_and_its_end_is_not(
     assert found == code
 
 
-def test_a_cut_tail_is_found_by_its_checkpoint(ended: Account, tmp_path: Path) -> None:
+def test_a_cut_tail_is_found_by_its_checkpoint(ended: ExportAccount, tmp_path: Path) -> None:
     by, known = signed(tmp_path)
     files = intoto.write(ended, by)
     records, statements = (files[name].splitlines(keepends=True) for name in (intoto.RECORDS, intoto.ATTESTATIONS))
@@ -169,7 +171,7 @@ def test_a_cut_tail_is_found_by_its_checkpoint(ended: Account, tmp_path: Path) -
     assert raised.value.answer.code == "open-tail"
 
 
-def test_a_cut_tail_of_receipts_or_of_ael_is_never_valid(ended: Account, tmp_path: Path) -> None:
+def test_a_cut_tail_of_receipts_or_of_ael_is_never_valid(ended: ExportAccount, tmp_path: Path) -> None:
     by, known = signed(tmp_path)
     lines = list(receipts.write(ended, by))
     files = ael.write(ended, by)
@@ -185,7 +187,7 @@ def test_a_cut_tail_of_receipts_or_of_ael_is_never_valid(ended: Account, tmp_pat
         assert raised.value.answer.code == "j", end
 
 
-def test_the_manifest_of_ael_is_the_operators_word_only(ended: Account, tmp_path: Path) -> None:
+def test_the_manifest_of_ael_is_the_operators_word_only(ended: ExportAccount, tmp_path: Path) -> None:
     place = written(ended, "ael", tmp_path)
     by, known = signed(tmp_path)
     files = ael.write(ended, by)
@@ -211,7 +213,7 @@ def test_the_manifest_of_ael_is_the_operators_word_only(ended: Account, tmp_path
     ],
 )
 def test_an_unknown_outcome_is_a_failure_nowhere_and_a_success_nowhere(
-    ended: Account, tmp_path: Path, payload: k.ToolInvocationFinished, outcome: str
+    ended: ExportAccount, tmp_path: Path, payload: k.ToolInvocationFinished, outcome: str
 ) -> None:
     (started, *_) = (entry for entry in ended.entries if isinstance(entry.payload, k.ToolInvocationStarted))
     assert isinstance(started.payload, k.ToolInvocationStarted)
@@ -236,10 +238,10 @@ def test_rows_of_decisions_all_say_what_was_decided() -> None:
     }  # fmt: skip
 
 
-def test_a_kind_of_a_newer_remit_is_told_and_not_lost(ended: Account, tmp_path: Path) -> None:
+def test_a_kind_of_a_newer_remit_is_told_and_not_lost(ended: ExportAccount, tmp_path: Path) -> None:
     stream = ended.scope
     row = row_of("weather_recorded", stream, None)
-    entry = Entry(stream, 99, "weather_recorded", ended.entries[-1].at, "00", None, row)
+    entry = AccountEntry(stream, 99, "weather_recorded", ended.entries[-1].at, "00", None, row)
     ended.entries.append(entry)
     assert entry.root == root_of(stream)
     classes = [one["event"]["class"] for one in lines_of(ended, tmp_path, "events")[1:-1]]

@@ -8,7 +8,7 @@ import pytest
 
 from remit.errors import SettingsError
 from remit.parts.audit.telemetry import wiring
-from remit.parts.audit.telemetry.settings import Target, TelemetrySettings, target_of
+from remit.parts.audit.telemetry.settings import SpanTarget, TelemetrySettings, target_of
 from tests.cli.conftest import Project, project
 from tests.cli.talking import Talk
 from tests.cli.test_mcp_serving import teller
@@ -73,9 +73,9 @@ def test_what_a_collector_missed_is_sent_by_the_next_command(project: Project) -
     ("own", "environ", "target"),
     [
         ("", {}, None),
-        ("", {ENDPOINT: "http://c:4318"}, Target("http://c:4318/v1/traces", ENDPOINT, {})),
-        ("", {ENDPOINT: "http://c/x/"}, Target("http://c/x/v1/traces", ENDPOINT, {})),
-        ("", {ENDPOINT: "http://c", TRACES: "http://d/t"}, Target("http://d/t", TRACES, {})),
+        ("", {ENDPOINT: "http://c:4318"}, SpanTarget("http://c:4318/v1/traces", ENDPOINT, {})),
+        ("", {ENDPOINT: "http://c/x/"}, SpanTarget("http://c/x/v1/traces", ENDPOINT, {})),
+        ("", {ENDPOINT: "http://c", TRACES: "http://d/t"}, SpanTarget("http://d/t", TRACES, {})),
         (
             "",
             {
@@ -83,21 +83,21 @@ def test_what_a_collector_missed_is_sent_by_the_next_command(project: Project) -
                 "OTEL_EXPORTER_OTLP_HEADERS": "a=b%20c,d=e",
                 "OTEL_EXPORTER_OTLP_TRACES_HEADERS": "d=f",
             },
-            Target("http://c/v1/traces", ENDPOINT, {"a": "b c", "d": "f"}),
+            SpanTarget("http://c/v1/traces", ENDPOINT, {"a": "b c", "d": "f"}),
         ),
-        ("", {ENDPOINT: "http://c", PROTOCOL: "http/protobuf"}, Target("http://c/v1/traces", ENDPOINT, {})),
+        ("", {ENDPOINT: "http://c", PROTOCOL: "http/protobuf"}, SpanTarget("http://c/v1/traces", ENDPOINT, {})),
         (
             "",
             {ENDPOINT: "http://c", PROTOCOL: "grpc", "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL": "http/protobuf"},
-            Target("http://c/v1/traces", ENDPOINT, {}),
+            SpanTarget("http://c/v1/traces", ENDPOINT, {}),
         ),
         ("", {ENDPOINT: "http://c", "OTEL_SDK_DISABLED": "true"}, None),
         ("", {ENDPOINT: "http://c", "OTEL_TRACES_EXPORTER": "none"}, None),
-        ("http://own", {ENDPOINT: "http://c", PROTOCOL: "grpc"}, Target("http://own", "telemetry.otlp_url", {})),
+        ("http://own", {ENDPOINT: "http://c", PROTOCOL: "grpc"}, SpanTarget("http://own", "telemetry.otlp_url", {})),
     ],
 )
 def test_the_setting_comes_before_the_variables_of_opentelemetry(
-    own: str, environ: dict[str, str], target: Target | None
+    own: str, environ: dict[str, str], target: SpanTarget | None
 ) -> None:
     assert target_of(TelemetrySettings(otlp_url=own), environ) == target
 

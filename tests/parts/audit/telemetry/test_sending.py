@@ -19,7 +19,7 @@ from remit import JobEndedError, Remit, Run, recipe
 from remit.clock import SystemClock
 from remit.parts.audit.collector import encode
 from remit.parts.audit.formats import otlp
-from remit.parts.audit.formats.account import Account
+from remit.parts.audit.formats.account import ExportAccount
 from remit.parts.audit.package import write_package
 from remit.parts.audit.telemetry.exporter import FOLD
 from remit.parts.audit.telemetry.spans import KINDS, Spans
@@ -88,7 +88,7 @@ async def exported(remit: Remit, job: str) -> dict[tuple[bytes, bytes], Any]:
     """The spans that `remit export --format otlp` gives of a job."""
     package = BytesIO()
     await write_package(remit.runtime.journal, job, package)
-    return decoded(json.loads(otlp.write(Account(package)))["resourceSpans"][0]["scopeSpans"][0]["spans"])
+    return decoded(json.loads(otlp.write(ExportAccount(package)))["resourceSpans"][0]["scopeSpans"][0]["spans"])
 
 
 async def test_what_arrives_is_what_an_export_gives_later(

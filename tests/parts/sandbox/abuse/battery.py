@@ -8,7 +8,7 @@ from typing import Final
 
 from remit.parts.sandbox.cleanup import cleanup_process
 from remit.parts.sandbox.scratch import scratch
-from remit.process.enclosure import MB, Execution, Limits, Spec, quiet
+from remit.process.enclosure import MB, ProgramRun, RunLimits, Spec, quiet
 from remit_testing.sandbox import Trial
 from tests.parts.sandbox.abuse.checks import CHECKS, Check, Seen, commands, machine
 from tests.parts.sandbox.abuse.subjects import LIMITS, Finding, probed, trial, without
@@ -53,7 +53,7 @@ async def _judged(one: Check, tried: Trial, made: World, places: asyncio.Semapho
                 argv=(*tried.python, "-c", one.code),
                 workspace=work,
                 env={"HIDDEN": "hidden-value"},
-                limits=Limits(**(_TIGHT | one.limits)),
+                limits=RunLimits(**(_TIGHT | one.limits)),
             )
             run = asyncio.ensure_future(tried.driver.exec(spec, quiet))
             if one.watched:
@@ -63,7 +63,7 @@ async def _judged(one: Check, tried: Trial, made: World, places: asyncio.Semapho
     return Finding(OUTSIDE, one.title, "leaked" if leaked else "held", leaked[:200])
 
 
-async def _watched(seen: dict[str, set[str]], run: asyncio.Future[Execution]) -> None:
+async def _watched(seen: dict[str, set[str]], run: asyncio.Future[ProgramRun]) -> None:
     """While a program runs: every command line of the machine, and whether its port answers."""
     seen["commands"] = set()
     seen["reached"] = set()

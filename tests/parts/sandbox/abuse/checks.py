@@ -13,14 +13,14 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from remit.parts.sandbox.artifacts import Collected, collect
-from remit.process.enclosure import MB, Execution, Limits
+from remit.process.enclosure import MB, ProgramRun, RunLimits
 from tests.parts.sandbox.abuse.world import VARIABLE, World
 
 
 class Seen(NamedTuple):
     """What there is to judge."""
 
-    found: Execution
+    found: ProgramRun
     work: Path
     world: World
     before: dict[str, set[str]]
@@ -31,7 +31,7 @@ class Seen(NamedTuple):
         return self.found.stdout.data.decode(errors="replace")
 
     def collected(self, **limits: int) -> Collected:
-        return collect(self.work, Limits(**limits))
+        return collect(self.work, RunLimits(**limits))
 
 
 Judge = Callable[[Seen], str]

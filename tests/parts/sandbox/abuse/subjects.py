@@ -15,14 +15,14 @@ from remit.parts.sandbox.bwrap.driver import BwrapDriver
 from remit.parts.sandbox.container.driver import ContainerDriver
 from remit.parts.sandbox.driver import Driver
 from remit.parts.sandbox.identity import identity
-from remit.process.enclosure import INPUTS, Limits, Mount, Spec
+from remit.process.enclosure import INPUTS, FolderMount, RunLimits, Spec
 from remit_testing.sandbox import Trial
 from tests.parts.sandbox.abuse.world import World
 
 PYTHON: Final = "/usr/bin/python3"
 HERE: Final = Path(__file__).parents[4]
 INSIDE: Final = "tests/parts/sandbox/abuse/inside"
-LIMITS: Final = Limits(wall_ms=60_000, memory_bytes=512 * 1024 * 1024)
+LIMITS: Final = RunLimits(wall_ms=60_000, memory_bytes=512 * 1024 * 1024)
 CONTAINERS: Final = ("podman", "docker")
 """The programs of the driver `container`."""
 TRIED: Final = tuple(os.environ.get("REMIT_TEST_CONTAINERS", "").split())
@@ -73,7 +73,9 @@ async def probed(name: str, world: World) -> list[Finding]:
 
 async def _run(driver: Driver, argv: tuple[str, ...], world: World) -> list[Finding]:
     place = world.workspace
-    spec = Spec(id="battery", argv=argv, workspace=place.work, mounts=(Mount(place.inputs, INPUTS),), limits=LIMITS)
+    spec = Spec(
+        id="battery", argv=argv, workspace=place.work, mounts=(FolderMount(place.inputs, INPUTS),), limits=LIMITS
+    )
     found = await driver.exec(spec, lambda _stream, _data: None)
     if found.status != "SUCCEEDED":
         raise AssertionError(f"the battery did not run: {found.limit} {found.stderr.data.decode(errors='replace')}")

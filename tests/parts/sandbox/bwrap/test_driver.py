@@ -12,7 +12,7 @@ from remit.parts.sandbox.bwrap.driver import BwrapDriver
 from remit.parts.sandbox.bwrap.program import INSTALL
 from remit.parts.sandbox.cleanup import cleanup_process
 from remit.parts.sandbox.isolation import Isolation
-from remit.process.enclosure import Mount, SandboxUnavailableError, Spec, quiet
+from remit.process.enclosure import FolderMount, SandboxUnavailableError, Spec, quiet
 from tests.parts.sandbox.conftest import Box
 
 pytestmark = pytest.mark.slow
@@ -66,7 +66,7 @@ async def test_stdin_environment_and_mounts_reach_the_program(box: Box, reachabl
         "cat; echo $WORD; cat /inputs/given; touch /inputs/x 2>/dev/null || echo closed",
         stdin=b"x" * 200_000 + b"\n",
         env={"WORD": "a b"},
-        mounts=(Mount(reachable, "/inputs"),),
+        mounts=(FolderMount(reachable, "/inputs"),),
     )
     assert found.stdout.data == b"x" * 200_000 + b"\na b\ngivenclosed\n"
 

@@ -11,10 +11,10 @@ import pytest
 from remit.parts.sandbox.bwrap.driver import BwrapDriver, key_of
 from remit.parts.sandbox.commands import Commands
 from remit.parts.sandbox.policy import SandboxPolicy
-from remit.parts.sandbox.sandbox import Ran, RunRequest, Sandbox
+from remit.parts.sandbox.sandbox import Ran, Sandbox, SandboxRequest
 from remit.parts.sandbox.scratch import scratch
 from remit.parts.sandbox.workspaces import Workspaces, recover, take_place
-from remit.process.enclosure import INPUTS, Execution, Mount, Spec
+from remit.process.enclosure import INPUTS, FolderMount, ProgramRun, Spec
 
 pytestmark = pytest.mark.slow
 
@@ -66,7 +66,7 @@ async def ready(driver: BwrapDriver) -> None:
 
 async def ran(driver: BwrapDriver, place: Sandbox, name: str, *command: str, key: str = "k", stdin: bytes = b"") -> Ran:
     await ready(driver)
-    asked = RunRequest(conversation=f"job/{name}", key=key, command=command, stdin=stdin, env={"WORD": "a b"})
+    asked = SandboxRequest(conversation=f"job/{name}", key=key, command=command, stdin=stdin, env={"WORD": "a b"})
     return await place.run(asked)
 
 
@@ -81,12 +81,12 @@ async def test_a_script_finds_everything_as_it_would_be(what: str, pooled: Bwrap
     files = [("main.py", SCRIPTS[what].encode()), ("beside.py", b"WORD = 'beside'")]
     warm, cold = sandbox(pooled, folder), sandbox(BwrapDriver(), folder / "cold")
 
-    async def tried(place: Sandbox, driver: BwrapDriver, name: str) -> Execution:
+    async def tried(place: Sandbox, driver: BwrapDriver, name: str) -> ProgramRun:
         await place.write(f"job/{name}", files)
         command = ("python", "main.py", "one", "two words")
         if driver is pooled:
             return (await ran(driver, place, name, *command, stdin=b"fed")).execution
-        asked = RunRequest(conversation="job/x", key="k", command=command, stdin=b"fed", env={"WORD": "a b"})
+        asked = SandboxRequest(conversation="job/x", key="k", command=command, stdin=b"fed", env={"WORD": "a b"})
         return (await place.run(asked)).execution
 
     expected = await tried(cold, cold.driver, "x")  # type: ignore[arg-type]
@@ -130,14 +130,14 @@ async def test_what_changed_is_told_and_a_repetition_begins_anew(pooled: BwrapDr
 async def test_limits_hold_as_for_any_other(pooled: BwrapDriver, folder: Path) -> None:
     place = sandbox(pooled, folder)
     await place.write("job/a", [("main.py", b"print('begun', flush=True)\nwhile True: pass")])
-    asked = RunRequest(
+    asked = SandboxRequest(
         conversation="job/a", key="1", command=("python", "main.py"), layers=({"limits": {"wall_ms": 300}},)
     )
     for _ in range(2):
         await ready(pooled)
         found = (await place.run(asked)).execution
         assert (found.status, found.limit, found.stdout.data) == ("TIMEOUT", "wall_ms", b"begun\n")
-    flood = RunRequest(
+    flood = SandboxRequest(
         conversation="job/a", key="2", command=("python", "main.py"), layers=({"limits": {"stdout_bytes": 3}},)
     )
     await place.write("job/a", [("main.py", b"while True: print('x' * 1000)")])
@@ -151,7 +151,7 @@ async def test_other_limits_need_another_sandbox(pooled: BwrapDriver, folder: Pa
     await place.write("job/a", [("main.py", b"import resource; print(resource.getrlimit(resource.RLIMIT_NOFILE)[0])")])
     await ran(pooled, place, "a", "python", "main.py")
     await ready(pooled)
-    asked = RunRequest(
+    asked = SandboxRequest(
         conversation="job/a", key="2", command=("python", "main.py"), layers=({"limits": {"descriptors": 64}},)
     )
     assert (await place.run(asked)).execution.stdout.data == b"64\n"
@@ -179,7 +179,7 @@ def test_only_scripts_are_started_ahead(folder: Path) -> None:
     inputs.mkdir()
 
     def spec(*argv: str, network: tuple[str, ...] = ()) -> Spec:
-        mounts = (Mount(inputs, INPUTS),)
+        mounts = (FolderMount(inputs, INPUTS),)
         return Spec(id="x", argv=argv, workspace=work, mounts=mounts, network=network)
 
     assert key_of(spec("/usr/bin/python3", "main.py")) is not None

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from remit import Remit
 from remit.journal.kinds import decode
-from remit.parts.work.executors.port import Turn
+from remit.parts.work.executors.port import AgentTurn
 from remit.parts.work.result import WorkResult
 from remit.settings import load
 from tests.parts.work.executors.agents import agent_program
@@ -73,7 +73,7 @@ class Shop:
         }
         return Remit(settings=load(env={}, cwd=self.folder, flags=flags))
 
-    async def run(self, agent: str, *rules: dict[str, Any]) -> tuple[WorkResult, Turn, list[Any]]:
+    async def run(self, agent: str, *rules: dict[str, Any]) -> tuple[WorkResult, AgentTurn, list[Any]]:
         """Run an issue; the result, what is recorded of the turn, and the events of its session."""
         async with self.open(*rules) as remit:
             work: Any = remit.service.work
@@ -82,7 +82,7 @@ class Shop:
             async with asyncio.timeout(PATIENCE_S):
                 await remit.ended(started.job)
             value: Any = await remit.service.jobs.result(started.job)
-            turn = Turn(**{**value["turn"], "usage": Turn().usage}) if value["turn"] else Turn()
+            turn = AgentTurn(**{**value["turn"], "usage": AgentTurn().usage}) if value["turn"] else AgentTurn()
             events = await remit.runtime.journal.read(f"session/{turn.trace}") if turn.trace else []
             view = await work.view(issue)
             return view.results[started.run_id], turn, [decode(event.kind, event.data) for event in events]

@@ -14,15 +14,15 @@ import pytest
 from remit.clock import SystemClock
 from remit.errors import ProviderError, UsageError
 from remit.parts.work.executors import acp, program
-from remit.parts.work.executors.acp import AcpExecutor, Talk, Words
-from remit.parts.work.executors.adapter import Adapter, Places
-from remit.parts.work.executors.port import Ending
+from remit.parts.work.executors.acp import AcpConversation, AcpExecutor, Words
+from remit.parts.work.executors.adapter import Adapter, RunPlaces
+from remit.parts.work.executors.port import ProgramEnding
 from remit.parts.work.executors.worktree import Beginning, Worktree
 from remit.parts.work.order import Command, Constraints
 from remit.parts.work.pack import Contents, ContextPack
 from remit.parts.work.result import WorkResult
 from remit.parts.work.workflow import ExecutorTable
-from remit.tools.door import Passage
+from remit.tools.door import DoorOutcome
 from tests.parts.work.executors.repository import RUN, git, make_repository, order_in, site_in
 from tests.patience import PATIENCE_S
 
@@ -45,16 +45,16 @@ class Desk:
         assert (principal, client) == ("alice", "test")
         return "ses_1"
 
-    async def call(self, session: str, tool: str, args: dict[str, Any]) -> Passage:
+    async def call(self, session: str, tool: str, args: dict[str, Any]) -> DoorOutcome:
         assert session == "ses_1"
         if tool != "acp.permit":
             self.barred.append(tool)
-            return Passage(ok=False, code="UNKNOWN_TOOL")
+            return DoorOutcome(ok=False, code="UNKNOWN_TOOL")
         self.asked.append(args)
         if self.answer is None:
             self.waits.set()
             await asyncio.Event().wait()
-        return Passage(bool(self.answer))
+        return DoorOutcome(bool(self.answer))
 
     async def decided(self, confirmation: str) -> bool:
         return bool(confirmation)
@@ -77,14 +77,14 @@ class Bench:
         command = (sys.executable, "-I", str(AGENT), mode, version)
         table = ExecutorTable(program=command[0], timeout_seconds=timeout_s)
         tree = Worktree.of(self.repository, self.tree, self.order.issue, RUN)
-        places = Places(SystemClock(), "alice", show=lambda _, data: self.shown.append(data), door=desk)
+        places = RunPlaces(SystemClock(), "alice", show=lambda _, data: self.shown.append(data), door=desk)
         adapter = Adapter(self.order, AcpExecutor("test", command), table, tree, self.pack, places)
         return await adapter.run(Beginning("main"), Contents(), lambda _: None)
 
     @property
-    def ending(self) -> Ending:
+    def ending(self) -> ProgramEnding:
         """Return what was kept of the end."""
-        return msgspec.json.decode(self.pack.audit() or b"", type=Ending)
+        return msgspec.json.decode(self.pack.audit() or b"", type=ProgramEnding)
 
 
 @pytest.fixture
@@ -202,7 +202,7 @@ async def test_a_run_that_is_stopped_while_its_question_is_open_leaves_nothing(b
 
 async def test_the_time_that_a_person_takes_is_not_the_agents(bench: Bench) -> None:
     site = site_in(bench.repository, bench.tree, bench.home)
-    talk = Talk(site, acp._Refusals(), Words("", bench.tree))
+    talk = AcpConversation(site, acp._Refusals(), Words("", bench.tree))
     async with asyncio.timeout(PATIENCE_S) as deadline:
         talk._deadline, before = deadline, deadline.when()
         await talk._ask({"title": "wait"})

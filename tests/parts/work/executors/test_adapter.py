@@ -13,7 +13,7 @@ from remit.clock import SystemClock
 from remit.codes import Code
 from remit.errors import ProviderError, StateError, UsageError
 from remit.parts.work.executors import program
-from remit.parts.work.executors.adapter import Adapter, GiveSkills, Places
+from remit.parts.work.executors.adapter import Adapter, GiveSkills, RunPlaces
 from remit.parts.work.executors.program import ProgramExecutor
 from remit.parts.work.executors.worktree import Beginning, Worktree
 from remit.parts.work.order import Command, Constraints, WorkOrder
@@ -60,7 +60,9 @@ class Bench:
         order = self.order(constraints)
         tree = Worktree.of(self.repository, self.tree, order.issue, RUN)
         executor = ProgramExecutor((table.program, *table.args))
-        adapter = Adapter(order, executor, table, tree, self.pack, Places(SystemClock(), skills=skills, show=self._see))
+        adapter = Adapter(
+            order, executor, table, tree, self.pack, RunPlaces(SystemClock(), skills=skills, show=self._see)
+        )
         return await adapter.run(Beginning("main"), contents or Contents(), lambda _: None)
 
     def _see(self, stream: str, data: bytes) -> None:

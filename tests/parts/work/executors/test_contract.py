@@ -12,11 +12,11 @@ import pytest
 from remit.parts.work.executors import program
 from remit.parts.work.executors.acp import AcpExecutor
 from remit.parts.work.executors.cli import CliExecutor
-from remit.parts.work.executors.port import Ending, Executor, Site
+from remit.parts.work.executors.port import Executor, ProgramEnding, Site
 from remit.parts.work.executors.program import ProgramExecutor
 from remit.parts.work.executors.rows import CLIS
 from remit.parts.work.workflow import ExecutorTable
-from remit.tools.door import Passage
+from remit.tools.door import DoorOutcome
 from remit_testing.executors import EXECUTOR_CHECKS, Check, Scene, Subject
 from tests.parts.work.executors.agents import agent_program
 
@@ -45,8 +45,8 @@ class Yes:
     async def open(self, principal: str, client: str) -> str:
         return "ses_1"
 
-    async def call(self, session: str, tool: str, args: dict[str, Any]) -> Passage:
-        return Passage(ok=True)
+    async def call(self, session: str, tool: str, args: dict[str, Any]) -> DoorOutcome:
+        return DoorOutcome(ok=True)
 
     async def decided(self, confirmation: str) -> bool:
         return bool(confirmation)
@@ -55,7 +55,7 @@ class Yes:
 class Answered(AcpExecutor):
     """An agent whose questions are answered."""
 
-    async def work(self, site: Site) -> Ending:
+    async def work(self, site: Site) -> ProgramEnding:
         return await super().work(site._replace(door=Yes()))
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from remit.parts.work.executors.cli import carry
-from remit.parts.work.executors.port import Conversation
+from remit.parts.work.executors.port import AgentConversation
 from remit.parts.work.executors.rows import CLIS
 from tests.parts.work.executors.repository import site_in
 from tests.parts.work.executors.shop import Shop
@@ -38,7 +38,7 @@ class Homes:
         return KEPT[agent].format(claude=str(folder).replace("/", "-").replace("_", "-"), gemini=folder.name)
 
     def carry(self, session: str = SESSION, mode: Any = "governed", version: str = "1.0") -> bool:
-        last = Conversation("r", session, "governed", "1.0", self.homes[0], self.folders[0], "ended")
+        last = AgentConversation("r", session, "governed", "1.0", self.homes[0], self.folders[0], "ended")
         site = site_in(self.folders[1], self.folders[1], self.homes[1])._replace(last=last)
         return carry(self.cli, site, mode, version)
 

@@ -16,7 +16,7 @@ from remit.codes import Code
 from remit.errors import UsageError
 from remit.jobs.state import ENDED
 from remit.parts.sandbox.scratch import scratch
-from remit.parts.work.executors.desk import Desk
+from remit.parts.work.executors.desk import ToolDesk
 from remit.parts.work.executors.rows import CLIS
 from remit.settings import load
 from tests.parts.work.executors.agents import agent_program
@@ -72,7 +72,7 @@ async def test_a_tool_that_runs_when_its_run_is_stopped_ends_with_it(shop: Shop)
 async def test_a_client_that_has_not_left_at_the_end_is_let_go(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(shop.place)  # a socket's own name is at most some 100 bytes long
     async with shop.open() as remit:
-        desk = Desk(remit.settings, remit.runtime.journal)
+        desk = ToolDesk(remit.settings, remit.runtime.journal)
         async with desk.open(site_in(shop.folder, shop.folder, shop.place)):
             reading, writing = await asyncio.open_unix_connection("tools.sock")
             writing.write(b'{"jsonrpc": "2.0", "id": 1, "method": "ping"}\n')

@@ -13,7 +13,7 @@ from remit.codes import Code
 from remit.errors import ProviderError
 from remit.parts.work.executors.worktree import Worktree
 from remit.parts.work.order import Command, Constraints
-from remit.parts.work.outbox.remote import Remote
+from remit.parts.work.outbox.remote import GitRemote
 from remit.parts.work.workflow import OutboxTable
 from remit.process.git import git_on, reason
 from tests.parts.work.executors.repository import RUN, git, make_repository, script
@@ -166,7 +166,7 @@ async def test_nothing_that_the_repository_names_is_started(
     async with git_on(trap.repository) as run:
         assert not await run.commit_of("1234567890" * 4), "an object that is not here is fetched from nowhere"
     with pytest.raises(ProviderError):
-        await Remote(trap.repository, OutboxTable(remote="origin"), {}).tip("main")
+        await GitRemote(trap.repository, OutboxTable(remote="origin"), {}).tip("main")
     assert not trap.caught.exists()
 
 
@@ -178,7 +178,7 @@ async def test_a_remote_within_the_repository_brings_no_hooks(trap: Trap, url: s
     hook.chmod(0o755)
     trap.config("remote.origin.url", url.format(repository=trap.repository))
     with pytest.raises(ProviderError) as refused:
-        await Remote(trap.repository, OutboxTable(remote="origin"), {}).push("work", "HEAD")
+        await GitRemote(trap.repository, OutboxTable(remote="origin"), {}).push("work", "HEAD")
     assert refused.value.cause is Code.permission_denied
     assert not trap.caught.exists()
 

@@ -7,9 +7,9 @@ from typing import Final, NamedTuple
 import pytest
 from msgspec.structs import replace
 
-from remit.parts.work.executors.adapter import Facts, judge
-from remit.parts.work.executors.cli import Events
-from remit.parts.work.executors.port import Ending, Turn
+from remit.parts.work.executors.adapter import SeenFacts, judge
+from remit.parts.work.executors.cli import EventLines
+from remit.parts.work.executors.port import AgentTurn, ProgramEnding
 from remit.parts.work.executors.rows import CLIS
 from remit.parts.work.order import WorkOrder
 from remit.parts.work.result import Test
@@ -54,14 +54,14 @@ OWN: Final = {
 """What single ones do."""
 
 
-def said(agent: str, what: str, monkeypatch: pytest.MonkeyPatch, pieces: int = 1_000) -> Turn:
+def said(agent: str, what: str, monkeypatch: pytest.MonkeyPatch, pieces: int = 1_000) -> AgentTurn:
     """Return the turn of an agent that says this, in pieces of some bytes."""
     lines: list[str] = []
     monkeypatch.setattr(fake_agent, "write", lambda line: lines.append(f"{line}\n"))
     for word in ("begin", *([what] if what else [])):
         fake_agent.AGENTS[agent](word, "HTTP 500")
     shown: list[bytes] = []
-    events = Events(CLIS[agent], lambda _, data: shown.append(data))
+    events = EventLines(CLIS[agent], lambda _, data: shown.append(data))
     data = "".join(lines).encode()
     for start in range(0, len(data), pieces):
         events("stdout", data[start : start + pieces])
@@ -74,7 +74,7 @@ def said(agent: str, what: str, monkeypatch: pytest.MonkeyPatch, pieces: int = 1
 def test_what_an_agent_says_is_judged_as_the_page_says(scene: str, agent: str, monkeypatch: pytest.MonkeyPatch) -> None:
     played = OWN.get((scene, agent), PLAYED[scene])
     turn = replace(said(agent, played.what, monkeypatch), denied=int(scene == "denied"))
-    ending = Ending(
+    ending = ProgramEnding(
         program=agent,
         args=(),
         timeout=9,
@@ -85,7 +85,7 @@ def test_what_an_agent_says_is_judged_as_the_page_says(scene: str, agent: str, m
         turn=turn,
     )
     tests = () if played.timed_out else (Test(command="t", result="pass" if played.edited else "fail"),)
-    facts = Facts(ending, "aaa", "bbb" if played.edited else "aaa", commits=True, tests=tests)
+    facts = SeenFacts(ending, "aaa", "bbb" if played.edited else "aaa", commits=True, tests=tests)
     assert cell(judge(ORDER, facts)) == written()[scene, agent]
 
 
@@ -113,7 +113,7 @@ def test_a_call_that_the_agent_refused_itself_counts(agent: str, monkeypatch: py
 
 def test_that_claude_asks_again_is_shown_and_ends_nothing() -> None:
     shown: list[bytes] = []
-    events = Events(CLIS["claude"], lambda _, data: shown.append(data))
+    events = EventLines(CLIS["claude"], lambda _, data: shown.append(data))
     events("stdout", b'{"type":"system","subtype":"api_retry","error_status":401,"error":"authentication_failed"}\n')
     assert shown == [b"asks its model again: 401 authentication_failed\n"]
     assert not events.turn("free").terminal
@@ -137,7 +137,7 @@ def test_that_claude_asks_again_is_shown_and_ends_nothing() -> None:
 )
 @pytest.mark.parametrize("agent", CLIS)
 def test_a_line_that_is_no_event_of_it_ends_nothing(agent: str, line: bytes) -> None:
-    events = Events(CLIS[agent], lambda _stream, _data: None)
+    events = EventLines(CLIS[agent], lambda _stream, _data: None)
     events("stdout", line + b"\n")
     turn = events.turn("free")
     assert not turn.fault

@@ -10,7 +10,7 @@ import pytest
 
 from remit.clock import SystemClock
 from remit.parts.work.executors import program
-from remit.parts.work.executors.port import Ending
+from remit.parts.work.executors.port import ProgramEnding
 from remit.parts.work.executors.program import run_program
 from tests.patience import PATIENCE_S
 
@@ -18,7 +18,9 @@ ENV = {"PATH": "/usr/bin:/bin"}
 ESCAPE = "import subprocess; child = subprocess.Popen(['sleep', '86400'], start_new_session=True); "
 
 
-async def run(tmp_path: Path, *command: str, timeout_s: float = PATIENCE_S, heard: list[bytes] | None = None) -> Ending:
+async def run(
+    tmp_path: Path, *command: str, timeout_s: float = PATIENCE_S, heard: list[bytes] | None = None
+) -> ProgramEnding:
     """Run a command in the test's folder."""
     return await run_program(
         command,

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from remit.cli import exit_codes
-from remit.cli.context import State
-from remit.cli.group import Entry, LazyGroup, show_help
+from remit.cli.context import CommandState
+from remit.cli.group import LazyCommand, LazyGroup, show_help
 from remit.cli.options import json_option, pass_state
 from remit.cli.output import one_line
 from remit.cli.servers import complete_servers
@@ -33,29 +33,29 @@ if TYPE_CHECKING:
 
 
 _HERE: Final = "remit.cli.commands.mcp"
-COMMANDS: Final[dict[str, Entry]] = {
-    "serve": Entry("Clients", "Serve the tools of this project to MCP clients."),
-    "wrap": Entry("Clients", "Start an MCP server, and govern the calls to it."),
-    "connect": Entry("Clients", "Put Remit into another MCP client's configuration.", f"{_HERE}.connect:connect"),
-    "disconnect": Entry(
+COMMANDS: Final[dict[str, LazyCommand]] = {
+    "serve": LazyCommand("Clients", "Serve the tools of this project to MCP clients."),
+    "wrap": LazyCommand("Clients", "Start an MCP server, and govern the calls to it."),
+    "connect": LazyCommand("Clients", "Put Remit into another MCP client's configuration.", f"{_HERE}.connect:connect"),
+    "disconnect": LazyCommand(
         "Clients", "Take Remit out of another MCP client's configuration.", f"{_HERE}.connect:disconnect"
     ),
-    "add": Entry("Servers", "Add a server to remit.toml."),
-    "test": Entry("Servers", "Connect to servers and show what they answer."),
-    "show": Entry("Servers", "Show a server, its tools and what is pinned."),
-    "call": Entry("Servers", "Call a tool of a server."),
-    "logs": Entry(
+    "add": LazyCommand("Servers", "Add a server to remit.toml."),
+    "test": LazyCommand("Servers", "Connect to servers and show what they answer."),
+    "show": LazyCommand("Servers", "Show a server, its tools and what is pinned."),
+    "call": LazyCommand("Servers", "Call a tool of a server."),
+    "logs": LazyCommand(
         "Servers", "Show what a server wrote to stderr, and when it was connected and lost.", f"{_HERE}.logs:logs"
     ),
-    "restart": Entry("Servers", "Start a server again in every process that uses it.", f"{_HERE}.logs:restart"),
-    "login": Entry("Servers", "Log in to a server that uses OAuth.", f"{_HERE}.login:login"),
-    "logout": Entry("Servers", "Forget the login at a server.", f"{_HERE}.login:logout"),
-    "list": Entry("Servers", "List the servers and where each is defined."),
-    "remove": Entry("Servers", "Remove a server from remit.toml."),
-    "import": Entry("Servers", "Import servers from other MCP clients."),
-    "pin": Entry("Pins", "Accept a server's tools as they are now.", f"{_HERE}.pin:pin"),
-    "diff": Entry("Pins", "Show what changed in a server's tools since they were pinned.", f"{_HERE}.pin:diff"),
-    "approve": Entry(
+    "restart": LazyCommand("Servers", "Start a server again in every process that uses it.", f"{_HERE}.logs:restart"),
+    "login": LazyCommand("Servers", "Log in to a server that uses OAuth.", f"{_HERE}.login:login"),
+    "logout": LazyCommand("Servers", "Forget the login at a server.", f"{_HERE}.login:logout"),
+    "list": LazyCommand("Servers", "List the servers and where each is defined."),
+    "remove": LazyCommand("Servers", "Remove a server from remit.toml."),
+    "import": LazyCommand("Servers", "Import servers from other MCP clients."),
+    "pin": LazyCommand("Pins", "Accept a server's tools as they are now.", f"{_HERE}.pin:pin"),
+    "diff": LazyCommand("Pins", "Show what changed in a server's tools since they were pinned.", f"{_HERE}.pin:diff"),
+    "approve": LazyCommand(
         "Pins", "Accept a server's changed tools, once you have seen the changes.", f"{_HERE}.pin:approve"
     ),
 }
@@ -74,7 +74,7 @@ def command(context: click.Context) -> None:
 @command.command("list")
 @json_option("servers and warnings")
 @pass_state
-def list_command(state: State) -> int:
+def list_command(state: CommandState) -> int:
     """List the servers and where each is defined.
 
     Servers of remit.toml come first, and win over servers of the same name from the environment. Connects to none of
@@ -87,7 +87,7 @@ def list_command(state: State) -> int:
     return exit_codes.OK
 
 
-def _here(state: State) -> tuple[list[dict[str, Any]], Sequence[str], str]:
+def _here(state: CommandState) -> tuple[list[dict[str, Any]], Sequence[str], str]:
     """Servers and warnings of the settings, and what to say of there being none in use."""
     from remit.cli.servers import known_servers, login_of
     from remit.settings.principal import principal
@@ -107,7 +107,7 @@ def _here(state: State) -> tuple[list[dict[str, Any]], Sequence[str], str]:
     return rows, servers.warnings, nothing
 
 
-def _there(state: State) -> tuple[list[dict[str, Any]], Sequence[str], str]:
+def _there(state: CommandState) -> tuple[list[dict[str, Any]], Sequence[str], str]:
     """The same of a server: the MCP servers that it uses, and why one of them is down."""
     entries = state.ask(lambda remit: remit.service.servers.entries())
     rows = [_row(server, "", state.server, disabled=False) for server in entries]
@@ -120,10 +120,10 @@ def _row(server: McpServer | ServerEntry, login: str, origin: str, *, disabled: 
     return {**shown, "login": login, "origin": origin, "disabled": disabled}
 
 
-def _print_list(state: State, rows: list[dict[str, Any]], warnings: Sequence[str]) -> None:
-    from remit.cli.tables import Column, table
+def _print_list(state: CommandState, rows: list[dict[str, Any]], warnings: Sequence[str]) -> None:
+    from remit.cli.tables import TableColumn, table
 
-    where, origin = Column("WHERE", whole=False), Column("FROM", whole=False, style="dim")
+    where, origin = TableColumn("WHERE", whole=False), TableColumn("FROM", whole=False, style="dim")
     columns = ("SERVER", "TRANSPORT", "STATE", "ISOLATION", "LOGIN", where, origin)
     names = ("name", "transport", "state", "isolation", "login", "where", "origin")
     shown = [{**row, "state": "disabled" if row["disabled"] else "used"} for row in rows]
@@ -136,7 +136,7 @@ def _print_list(state: State, rows: list[dict[str, Any]], warnings: Sequence[str
 @click.argument("name", shell_complete=complete_servers)
 @json_option("the server, its tools and its pin")
 @pass_state
-def show_command(state: State, name: str) -> int:
+def show_command(state: CommandState, name: str) -> int:
     """Show a server, its tools and what is pinned.
 
     Levels are those you set in remit.toml, made stricter by what the server says about a tool.
@@ -164,9 +164,9 @@ def _plain(name: str, status: RemoteStatus, tools: list[ToolView], pin: Pin | No
 
 
 def _print_show(
-    state: State, name: str, status: RemoteStatus, tools: list[ToolView], pin: Pin | None, isolation: str
+    state: CommandState, name: str, status: RemoteStatus, tools: list[ToolView], pin: Pin | None, isolation: str
 ) -> None:
-    from remit.cli.tables import Column, fields, moment, table
+    from remit.cli.tables import TableColumn, fields, moment, table
 
     out = state.output.out
     out.line(out.style(name, "bold"))
@@ -182,7 +182,7 @@ def _print_show(
         ],
     )
     out.line()
-    columns = ("TOOL", "LEVEL", "STATE", Column("WHAT IT DOES", whole=False))
+    columns = ("TOOL", "LEVEL", "STATE", TableColumn("WHAT IT DOES", whole=False))
     standings = ("withheld" if tool.quarantined else "used" for tool in tools)
     rows = [
         (tool.name, tool.capability_level, standing, tool.quarantined or tool.description)
@@ -199,7 +199,7 @@ def _print_show(
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @json_option("what was removed")
 @pass_state
-def remove_command(state: State, name: str, yes: bool) -> int:
+def remove_command(state: CommandState, name: str, yes: bool) -> int:
     """Remove a server from remit.toml.
 
     At a terminal, asks first. Keeps the comments between tables, and everything recorded about the server.
@@ -239,7 +239,7 @@ def _absent(settings: Settings, file: Path, name: str, names: list[str]) -> Usag
 @click.argument("names", metavar="[NAME]...", nargs=-1, shell_complete=complete_servers)
 @json_option("each server's answer")
 @pass_state
-def test_command(state: State, names: tuple[str, ...]) -> int:
+def test_command(state: CommandState, names: tuple[str, ...]) -> int:
     """Connect to servers and show what they answer.
 
     Without NAME, tries every enabled server, all at once. For a server that does not answer, shows the last lines it
@@ -252,7 +252,7 @@ def test_command(state: State, names: tuple[str, ...]) -> int:
     return exit_codes.OK if all(test["ok"] for test in tests.values()) else exit_codes.FAILED
 
 
-async def _try_all(state: State, names: tuple[str, ...], remit: Remit) -> dict[str, dict[str, Any]]:
+async def _try_all(state: CommandState, names: tuple[str, ...], remit: Remit) -> dict[str, dict[str, Any]]:
     from remit.cli.servers import known_servers
 
     wanted = names or tuple(server.name for server in known_servers(state.settings()).enabled)
@@ -270,7 +270,7 @@ async def _try(remit: Remit, name: str) -> dict[str, Any]:
     return {"ok": True, "seconds": round(time.perf_counter() - began, 3), **status}
 
 
-def _print_test(state: State, found: dict[str, dict[str, Any]]) -> None:
+def _print_test(state: CommandState, found: dict[str, dict[str, Any]]) -> None:
 
     out = state.output.out
     width = max(map(len, found), default=0)

@@ -9,7 +9,7 @@ from typing import Any, Final
 import click
 
 from remit.cli import exit_codes
-from remit.cli.context import State
+from remit.cli.context import CommandState
 from remit.cli.options import LEVELS, json_option, pairs, pass_state
 from remit.errors import UsageError
 from remit.settings.mcp import McpServer, terms_of
@@ -44,7 +44,7 @@ from remit.settings.mcp import McpServer, terms_of
 @json_option("what was written")
 @pass_state
 def command(
-    state: State,
+    state: CommandState,
     name: str,
     words: tuple[str, ...],
     url: str,
@@ -99,7 +99,7 @@ def command(
     return exit_codes.OK
 
 
-def _written(state: State, file: Path, table: dict[str, Any]) -> McpServer:
+def _written(state: CommandState, file: Path, table: dict[str, Any]) -> McpServer:
     """Check the table, hold it against the file, and write it. Raises UsageError."""
     from remit.cli.servers import base_of
     from remit.cli.trust_question import still_trusted

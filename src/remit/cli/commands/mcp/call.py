@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from remit.cli import exit_codes
-from remit.cli.context import State
+from remit.cli.context import CommandState
 from remit.cli.options import json_option, pass_state
 from remit.cli.output import one_line
 from remit.cli.values import json_object
@@ -27,7 +27,7 @@ _PREFIX = "mcp."
 )
 @json_option("the outcome")
 @pass_state
-def command(state: State, tool: str, args: str, timeout: float | None) -> int:
+def command(state: CommandState, tool: str, args: str, timeout: float | None) -> int:
     """Call a tool of an MCP server.
 
     The call passes the same policy, approvals and record as any other. At a terminal you are asked what a person has to
@@ -44,7 +44,7 @@ def command(state: State, tool: str, args: str, timeout: float | None) -> int:
     return exit_codes.OK if outcome.ok else exit_codes.FAILED
 
 
-async def _call(state: State, tool: str, args: dict[str, Any], seconds: float | None) -> OutcomeView:
+async def _call(state: CommandState, tool: str, args: dict[str, Any], seconds: float | None) -> OutcomeView:
     async with state.remit(servers=True, creates=True) as remit, remit.sending():
         session = await remit.service.sessions.open("cli")
         while True:
@@ -53,16 +53,16 @@ async def _call(state: State, tool: str, args: dict[str, Any], seconds: float | 
                 return outcome
 
 
-async def _is_answered(state: State, remit: Remit, confirmation: str) -> bool:
+async def _is_answered(state: CommandState, remit: Remit, confirmation: str) -> bool:
     """Ask the person here about the call; return whether they answered."""
     if not confirmation or state.as_json or not state.output.interactive:
         return False
-    from remit.cli.prompt import Prompt
+    from remit.cli.prompt import TerminalPrompt
 
-    return await Prompt(remit, state.output).ask(await remit.service.confirmations.view(confirmation))
+    return await TerminalPrompt(remit, state.output).ask(await remit.service.confirmations.view(confirmation))
 
 
-def _print(state: State, outcome: OutcomeView) -> None:
+def _print(state: CommandState, outcome: OutcomeView) -> None:
     from remit.cli.question import value_rows
 
     out = state.output.out

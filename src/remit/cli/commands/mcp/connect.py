@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from remit.cli.context import State
+from remit.cli.context import CommandState
 from remit.cli.options import LEVELS, json_option, pass_state
 from remit.cli.servers import agreed, place, report, shown_difference
 from remit.errors import SettingsError, UsageError
 from remit.mcp_config.places import CLIENTS
 
 if TYPE_CHECKING:
-    from remit.mcp_config.connections import Change, ClientFile
+    from remit.mcp_config.connections import ClientFile, ServerChange
     from remit.mcp_config.places import Client
 
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 @json_option("what is changed")
 @pass_state
 def connect(
-    state: State,
+    state: CommandState,
     client: Client,
     wrap: tuple[str, ...],
     everything: bool,
@@ -84,14 +84,14 @@ def connect(
 
 
 def _wrapped(
-    state: State,
+    state: CommandState,
     file: ClientFile,
     wanted: tuple[str, ...],
     levels: tuple[str, ...],
     notes: list[str],
     *,
     everything: bool,
-) -> tuple[ClientFile, tuple[Change, ...]]:
+) -> tuple[ClientFile, tuple[ServerChange, ...]]:
     """The file with Remit before these servers, or before all that can have it; why others cannot goes to `notes`."""
     from remit.mcp_config.plan import server_name
 
@@ -119,7 +119,7 @@ def _wrapped(
     return file, tuple(changes)
 
 
-def _login(change: Change) -> list[str]:
+def _login(change: ServerChange) -> list[str]:
     """Say how to log in to a server that was reached without a key; the client's own login is not ours."""
     args = change.entry["args"]
     if "--url" not in args or any(word.lower().startswith("authorization=") for word in args):
@@ -143,7 +143,7 @@ def _is_ours(entry: dict[str, Any]) -> bool:
     return any(pair in {("mcp", "wrap"), ("mcp", "serve")} for pair in pairs)
 
 
-def _program(state: State, word: str) -> list[str]:
+def _program(state: CommandState, word: str) -> list[str]:
     """The command with its whole path, as a desktop program rarely has our PATH, and the file that it is to read."""
     settings = state.settings()
     beside = Path(sys.executable).with_name("remit")
@@ -165,7 +165,7 @@ def _program(state: State, word: str) -> list[str]:
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @json_option("what is changed")
 @pass_state
-def disconnect(state: State, client: Client, project: bool, other: Path | None, yes: bool) -> int:
+def disconnect(state: CommandState, client: Client, project: bool, other: Path | None, yes: bool) -> int:
     """Take Remit out of another MCP client's configuration.
 
     Takes back what `remit mcp connect` did: the file is as it was before, byte for byte. If it was changed since, only

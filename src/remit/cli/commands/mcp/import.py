@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from remit.cli import exit_codes
-from remit.cli.context import State
+from remit.cli.context import CommandState
 from remit.cli.options import json_option, pass_state
 from remit.cli.output import one_line
 from remit.errors import SettingsError, UsageError
@@ -18,7 +18,7 @@ from remit.mcp_config.places import CLIENTS
 from remit.redact import line
 
 if TYPE_CHECKING:
-    from remit.mcp_config.foreign import Found
+    from remit.mcp_config.foreign import FileContent
     from remit.mcp_config.places import Client
     from remit.mcp_config.plan import Planned
     from remit.settings import Settings
@@ -40,7 +40,12 @@ _TITLES = {"new": "found", "known": "known", "skipped": "skipped"}
 @json_option("what happened to each server")
 @pass_state
 def command(
-    state: State, words: tuple[str, ...], client: Client | None, everything: bool, dry_run: bool, keep_secrets: bool
+    state: CommandState,
+    words: tuple[str, ...],
+    client: Client | None,
+    everything: bool,
+    dry_run: bool,
+    keep_secrets: bool,
 ) -> int:
     """Import servers from other MCP clients.
 
@@ -86,14 +91,14 @@ def _split(words: tuple[str, ...]) -> tuple[Path | None, tuple[str, ...]]:
     return None, words
 
 
-def _found(settings: Settings, source: Path | None, client: Client | None) -> Found:
-    from remit.mcp_config.foreign import Found, read_foreign, without
+def _found(settings: Settings, source: Path | None, client: Client | None) -> FileContent:
+    from remit.mcp_config.foreign import FileContent, read_foreign, without
     from remit.mcp_config.places import usual_places
 
     projects = {settings.folder, settings.working_folder}
     if source is not None:
         return read_foreign(source, client, projects)
-    imported = Found([], [])
+    imported = FileContent([], [])
     off: set[str] = set()
     for place in usual_places(settings.folder, os.environ, mac=sys.platform == "darwin"):
         if client in {None, place.client} and place.file.is_file():
@@ -111,7 +116,7 @@ def _found(settings: Settings, source: Path | None, client: Client | None) -> Fo
     return imported
 
 
-def _check_wanted(wanted: tuple[str, ...], planned: list[Planned], found: Found) -> None:
+def _check_wanted(wanted: tuple[str, ...], planned: list[Planned], found: FileContent) -> None:
     from remit.mcp_config.plan import server_name
 
     originals = {server.original for server in planned}
@@ -140,12 +145,12 @@ def _shown(one: Planned, *, written: bool) -> dict[str, Any]:
     return {**{field: getattr(one, field) for field in fields}, "status": status}
 
 
-def _print(state: State, file: Path, planned: list[Planned], notes: list[str], *, written: bool) -> None:
-    from remit.cli.tables import Column, table
+def _print(state: CommandState, file: Path, planned: list[Planned], notes: list[str], *, written: bool) -> None:
+    from remit.cli.tables import TableColumn, table
 
     out = state.output.out
     rows = [_shown(server, written=written) for server in planned]
-    columns = ("SERVER", "STATUS", Column("WHERE", whole=False), Column("FROM", whole=False, style="dim"))
+    columns = ("SERVER", "STATUS", TableColumn("WHERE", whole=False), TableColumn("FROM", whole=False, style="dim"))
     table(out, columns, [(row["name"], row["status"], row["where"], row["file"]) for row in rows])
     for server in planned:
         for note in server.notes:

@@ -14,7 +14,7 @@ from urllib.parse import parse_qs, urlsplit
 import click
 
 from remit.cli import exit_codes
-from remit.cli.context import State
+from remit.cli.context import CommandState
 from remit.cli.options import json_option, pass_state
 from remit.cli.servers import by_url, complete_servers, login_file, meant, server_of
 from remit.errors import UsageError
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 @by_url
 @json_option("who answered")
 @pass_state
-def login(state: State, name: str | None, url: str, given_name: str, issuers: tuple[str, ...]) -> int:
+def login(state: CommandState, name: str | None, url: str, given_name: str, issuers: tuple[str, ...]) -> int:
     """Log in to a server that uses OAuth.
 
     The server's entry in remit.toml needs an `oauth` table; a server that only `remit mcp wrap --url` knows needs its
@@ -56,7 +56,7 @@ def _check_login(server: McpServer) -> None:
         raise UsageError(f"{server.name} is a program that is started here, and no one logs in to it", remedy=remedy)
 
 
-async def _log_in(state: State, name: str, flags: dict[str, Any]) -> RemoteStatus:
+async def _log_in(state: CommandState, name: str, flags: dict[str, Any]) -> RemoteStatus:
     from remit.cli.logs import log_to_stderr
     from remit.wiring.runtime import open_runtime
 
@@ -81,7 +81,7 @@ _ELSEWHERE: Final = (
 class Browser:
     """Shows the page, and listens on loopback for the way back (RFC 8252)."""
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: CommandState) -> None:
         self._state = state
         self._back: asyncio.Future[Authorized] | None = None
         self._listening: asyncio.Server | None = None
@@ -130,7 +130,7 @@ def _first(given: dict[str, list[str]], name: str) -> str | None:
 @by_url
 @json_option("whether there was a login")
 @pass_state
-def logout(state: State, name: str | None, url: str, given_name: str, issuers: tuple[str, ...]) -> int:
+def logout(state: CommandState, name: str | None, url: str, given_name: str, issuers: tuple[str, ...]) -> int:
     """Forget the login at a server.
 
     Removes the tokens and the registration that this machine keeps; the server is not asked. To end what the tokens

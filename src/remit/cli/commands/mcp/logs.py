@@ -13,7 +13,7 @@ from typing import Final
 import click
 
 from remit.cli import exit_codes
-from remit.cli.context import State
+from remit.cli.context import CommandState
 from remit.cli.options import json_option, pass_state
 from remit.cli.output import one_line
 from remit.cli.servers import all_servers, complete_servers
@@ -30,7 +30,7 @@ _LOOK_S: Final = 0.25
 @click.option("-f", "--follow", is_flag=True, help="Keep showing what is written from now on.")
 @json_option("the lines")
 @pass_state
-def logs(state: State, name: str, lines: int, follow: bool) -> int:
+def logs(state: CommandState, name: str, lines: int, follow: bool) -> int:
     """Show what a server wrote to stderr, and when it was connected and lost.
 
     The log is of all processes on this machine that use a server of this name: `serve`, `worker`, `wrap` and others.
@@ -101,7 +101,7 @@ class Log:
         return data.decode(errors="replace").splitlines()
 
 
-async def _follow(state: State, log: Log) -> None:
+async def _follow(state: CommandState, log: Log) -> None:
     from remit.clock import SystemClock
 
     clock = SystemClock()
@@ -110,7 +110,7 @@ async def _follow(state: State, log: Log) -> None:
         _print(state, log.read())
 
 
-def _print(state: State, lines: list[str]) -> None:
+def _print(state: CommandState, lines: list[str]) -> None:
 
     for line in lines:
         state.output.out.line(one_line(line))
@@ -121,7 +121,7 @@ def _print(state: State, lines: list[str]) -> None:
 @click.argument("name", shell_complete=complete_servers)
 @json_option("the server's answer, or that it was asked for")
 @pass_state
-def restart(state: State, name: str) -> int:
+def restart(state: CommandState, name: str) -> int:
     """Start a server again in every process that uses it.
 
     Reaches `serve`, `worker`, `mcp serve` and `mcp wrap` on the same journal. Calls under way end first, for up to 30
@@ -138,7 +138,7 @@ def restart(state: State, name: str) -> int:
     return state.done(status, f"restarted {name}: {one_line(f'{status.name} {status.version}'.strip())}")
 
 
-async def _ask(state: State, name: str) -> None:
+async def _ask(state: CommandState, name: str) -> None:
     """Ask the processes that are up. Raises NotFoundError for a server that neither settings nor journal know."""
     from remit.settings.principal import principal
 

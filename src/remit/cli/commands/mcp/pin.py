@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from remit.cli import exit_codes
-from remit.cli.context import State
+from remit.cli.context import CommandState
 from remit.cli.options import Behind, json_option, pass_state
 from remit.cli.servers import complete_servers
 from remit.cli.values import usage_error
@@ -37,7 +37,9 @@ if TYPE_CHECKING:
 @json_option("the pin")
 @pass_state
 @click.pass_context
-def pin(context: click.Context, state: State, name: str | None, words: tuple[str, ...], target: Path | None) -> int:
+def pin(
+    context: click.Context, state: CommandState, name: str | None, words: tuple[str, ...], target: Path | None
+) -> int:
     """Accept a server's tools as they are now.
 
     After that, a tool that is new or changes in any word is withheld until someone has seen the change (`remit mcp
@@ -61,7 +63,7 @@ def pin(context: click.Context, state: State, name: str | None, words: tuple[str
     return state.done(pin_shown(name, pin), f"pinned {len(pin.tools)} tools of {name}")
 
 
-def _export(state: State, target: Path | None) -> int:
+def _export(state: CommandState, target: Path | None) -> int:
     """Write what is pinned of every server; nothing is connected."""
     from remit.cli.file_writer import write
     from remit.tools.pins import written_pins
@@ -85,7 +87,7 @@ def _export(state: State, target: Path | None) -> int:
 @click.argument("words", metavar="[-- COMMAND [ARG]...]", nargs=-1, type=click.UNPROCESSED)
 @json_option("the differences")
 @pass_state
-def diff(state: State, name: str, words: tuple[str, ...]) -> int:
+def diff(state: CommandState, name: str, words: tuple[str, ...]) -> int:
     """Show what changed in a server's tools since they were pinned.
 
     Shows every word that a model would read. Changed and new tools stay withheld until `remit mcp approve`; the exit
@@ -110,7 +112,7 @@ def diff(state: State, name: str, words: tuple[str, ...]) -> int:
 @click.option("--digest", help="The digest that `remit mcp diff --json` printed, for use without a terminal.")
 @json_option("the new pin")
 @pass_state
-def approve(state: State, name: str, words: tuple[str, ...], digest: str | None) -> int:
+def approve(state: CommandState, name: str, words: tuple[str, ...], digest: str | None) -> int:
     """Accept a server's changed tools, once you have seen the changes.
 
     At a terminal, shows the changes and asks you. Without a terminal, --digest names the changes you saw: if the server

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from remit.cli.context import State
-from remit.cli.listen_options import PORT, Listening, listening_options
+from remit.cli.context import CommandState
+from remit.cli.listen_options import PORT, ListenOptions, listening_options
 from remit.cli.options import pass_state
 
 
@@ -15,9 +15,9 @@ from remit.cli.options import pass_state
 @click.option("--no-work", is_flag=True, help="Leave the jobs that clients start to `remit worker`.")
 @pass_state
 def command(
-    state: State,
+    state: CommandState,
     over_http: bool,
-    listening: Listening,
+    listening: ListenOptions,
     no_work: bool,
 ) -> int:
     """Serve the tools of this project to MCP clients.
@@ -26,8 +26,8 @@ def command(
     stream. By default it serves one client on stdin and stdout. With --http it listens on 127.0.0.1:8321 and answers at
     /mcp; [[clients]] names who may connect; without [[clients]] only programs on this machine may.
     """
-    from remit.cli.offer import Offer, serve
+    from remit.cli.offer import ServedOffer, serve
     from remit.mcp_server.names import WireNames
 
-    offer = Offer(WireNames(), {}, work=not no_work)
+    offer = ServedOffer(WireNames(), {}, work=not no_work)
     return serve(state, offer, listening if over_http else None)

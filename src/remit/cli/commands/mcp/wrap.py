@@ -7,8 +7,8 @@ from typing import Final
 
 import click
 
-from remit.cli.context import State
-from remit.cli.listen_options import PORT, Listening, listening_options
+from remit.cli.context import CommandState
+from remit.cli.listen_options import PORT, ListenOptions, listening_options
 from remit.cli.options import LEVELS, pairs, pass_state
 from remit.cli.wrap_server import alone, answering, name_at, name_of, started
 from remit.errors import UsageError
@@ -56,7 +56,7 @@ _VARIABLE: Final = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 @click.argument("words", metavar="[-- COMMAND [ARG]...]", nargs=-1, type=click.UNPROCESSED)
 @pass_state
 def command(
-    state: State,
+    state: CommandState,
     name: str | None,
     url: str,
     headers: tuple[str, ...],
@@ -69,7 +69,7 @@ def command(
     sampling: bool,
     strict: bool,
     over_http: bool,
-    listening: Listening,
+    listening: ListenOptions,
     words: tuple[str, ...],
 ) -> int:
     """Start an MCP server, and govern the calls to it.
@@ -84,7 +84,7 @@ def command(
 
     Reads a remit.toml only if `remit --config FILE mcp wrap` or REMIT_CONFIG names it.
     """
-    from remit.cli.offer import Offer, serve
+    from remit.cli.offer import ServedOffer, serve
     from remit.mcp_server.names import OwnNames
 
     state.search = False  # a client starts this in the folder that its agent works on, which must not loosen the guard
@@ -113,7 +113,7 @@ def command(
     flags = {**table, "mcp.elicitation": "forward", "tools.only": ["mcp"]}
     if sampling:
         flags["mcp.sampling"] = "forward"
-    offer = Offer(OwnNames(called), flags, work=False, relayed=called)
+    offer = ServedOffer(OwnNames(called), flags, work=False, relayed=called)
     return serve(state, offer, listening if over_http else None)
 
 

@@ -7,26 +7,26 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from remit.cli import exit_codes
-from remit.cli.context import State
-from remit.cli.group import Entry, LazyGroup, entries_below, show_help
+from remit.cli.context import CommandState
+from remit.cli.group import LazyCommand, LazyGroup, entries_below, show_help
 from remit.cli.options import catalog_option, json_option, live_option, pass_state
 from remit.cli.output import counted, one_line
 from remit.wiring.capabilities import FIRST_PARTY
 
 if TYPE_CHECKING:
     from remit.policy.approval import Remembered
-    from remit.policy.lint import Finding
+    from remit.policy.lint import LintFinding
     from remit.policy.rule import Rule
     from remit.service.policy import PotView
 
 
-COMMANDS: Final[dict[str, Entry]] = {
-    "lint": Entry("Commands", "Find wrong and redundant rules, and run the tests."),
-    "test": Entry("Commands", "Run the tests of the rules."),
-    "explain": Entry("Commands", "Explain what the rules decide for a call."),
-    "rules": Entry("Commands", "List the rules and the remembered approvals."),
-    "pots": Entry("Commands", "Show how full the pots of rules are."),
-    "revoke": Entry("Commands", "End a remembered approval."),
+COMMANDS: Final[dict[str, LazyCommand]] = {
+    "lint": LazyCommand("Commands", "Find wrong and redundant rules, and run the tests."),
+    "test": LazyCommand("Commands", "Run the tests of the rules."),
+    "explain": LazyCommand("Commands", "Explain what the rules decide for a call."),
+    "rules": LazyCommand("Commands", "List the rules and the remembered approvals."),
+    "pots": LazyCommand("Commands", "Show how full the pots of rules are."),
+    "revoke": LazyCommand("Commands", "End a remembered approval."),
     **entries_below("policy", FIRST_PARTY),
 }
 
@@ -44,7 +44,7 @@ def command(context: click.Context) -> None:
 @command.command("rules")
 @json_option("the rules and the remembered approvals")
 @pass_state
-def rules_command(state: State) -> int:
+def rules_command(state: CommandState) -> int:
     """List the rules and the remembered approvals.
 
     If no rule matches a call, the level of the tool decides: L0 runs, everything else asks a person.
@@ -54,7 +54,7 @@ def rules_command(state: State) -> int:
     rules = configured(state.settings()).rules
     remembered = state.ask_here(lambda remit: remit.service.approvals.active(), code="unused")
 
-    def told(state: State, _: object) -> None:
+    def told(state: CommandState, _: object) -> None:
         _rules(state, rules)
         _remembered(state, remembered)
 
@@ -64,26 +64,31 @@ def rules_command(state: State) -> int:
 @command.command("pots")
 @json_option("the pots")
 @pass_state
-def pots_command(state: State) -> int:
+def pots_command(state: CommandState) -> int:
     """Show how full the pots of rules are.
 
     A pot is a limit that several rules share: [policy.pots] in remit.toml; see docs/policy.md.
     """
-    from remit.cli.tables import Column, table
+    from remit.cli.tables import TableColumn, table
 
-    def told(state: State, pots: list[PotView]) -> None:
+    def told(state: CommandState, pots: list[PotView]) -> None:
         rows = [(pot.pot, pot.words, pot.zone) for pot in pots]
-        table(state.output.out, ("POT", Column("TAKEN", whole=False), "ZONE"), rows)
+        table(state.output.out, ("POT", TableColumn("TAKEN", whole=False), "ZONE"), rows)
 
     return state.show(state.ask(lambda remit: remit.service.policy.pots(), code="recorded"), told)
 
 
-def _rules(state: State, rules: tuple[Rule, ...]) -> None:
-    from remit.cli.tables import Column, table
+def _rules(state: CommandState, rules: tuple[Rule, ...]) -> None:
+    from remit.cli.tables import TableColumn, table
 
     if not rules:
         state.note("No rules: read-only tools run, everything else needs approval")
-    columns = ("RULE", Column("EFFECT", states=True), Column("ABOUT", whole=False), Column("WHEN", whole=False))
+    columns = (
+        "RULE",
+        TableColumn("EFFECT", states=True),
+        TableColumn("ABOUT", whole=False),
+        TableColumn("WHEN", whole=False),
+    )
     rows = [(rule.id, rule.effect, _about(rule), _when(rule)) for rule in rules]
     table(state.output.out, columns, rows)
 
@@ -101,14 +106,14 @@ def _when(rule: Rule) -> str:
     return "; ".join([*(condition.removeprefix("when ") for condition in written(rule)), *taint])
 
 
-def _remembered(state: State, found: list[Remembered]) -> None:
-    from remit.cli.tables import Column, moment, table
+def _remembered(state: CommandState, found: list[Remembered]) -> None:
+    from remit.cli.tables import TableColumn, moment, table
 
     if not found:
         return
     out = state.output.out
     out.line()
-    tool, scope, people = (Column(title, whole=False) for title in ("TOOL", "FOR", "BY"))
+    tool, scope, people = (TableColumn(title, whole=False) for title in ("TOOL", "FOR", "BY"))
     columns = ("REMEMBERED", tool, scope, people, "UNTIL")
     rows = [
         (
@@ -128,7 +133,7 @@ def _remembered(state: State, found: list[Remembered]) -> None:
 @live_option
 @json_option("findings and test results")
 @pass_state
-def lint_command(state: State, live: bool) -> int:
+def lint_command(state: CommandState, live: bool) -> int:
     """Find wrong and redundant rules, and run the tests.
 
     Exits with status 2 if lint finds an error, and 1 if a test fails.
@@ -146,7 +151,7 @@ def lint_command(state: State, live: bool) -> int:
     # Rules that cannot be understood make no policy that could be tested.
     results = [] if any(finding.kind == "invalid" for finding in findings) else test_results(settings, known)
 
-    def told(state: State, _: object) -> None:
+    def told(state: CommandState, _: object) -> None:
         _print(state, findings, len(settings.policy.rules))
         failed_tests(state, results)
 
@@ -156,7 +161,7 @@ def lint_command(state: State, live: bool) -> int:
     return exit_codes.OK if all(result.passed for result in results) else exit_codes.ERROR
 
 
-def _print(state: State, findings: list[Finding], rules: int) -> None:
+def _print(state: CommandState, findings: list[LintFinding], rules: int) -> None:
 
     out = state.output.out
     for finding in findings:
@@ -173,7 +178,7 @@ def _print(state: State, findings: list[Finding], rules: int) -> None:
 @live_option
 @json_option("the results")
 @pass_state
-def test_command(state: State, live: bool) -> int:
+def test_command(state: CommandState, live: bool) -> int:
     """Run the tests of the rules.
 
     A `[[policy.tests]]` table in remit.toml holds a call and the decision you expect. Exits with status 1 if a decision
@@ -193,7 +198,7 @@ def test_command(state: State, live: bool) -> int:
 @click.argument("rule", metavar="ID")
 @click.option("--reason", default="", help="The reason; it is recorded.")
 @pass_state
-def revoke_command(state: State, rule: str, reason: str) -> int:
+def revoke_command(state: CommandState, rule: str, reason: str) -> int:
     """End a remembered approval.
 
     The calls that it covered ask a person again. `remit policy rules` lists the ids.

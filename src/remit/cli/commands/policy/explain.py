@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from remit.cli import complete, exit_codes
-from remit.cli.context import State
+from remit.cli.context import CommandState
 from remit.cli.options import catalog_option, json_option, live_option, pass_state
 from remit.cli.output import one_line
 from remit.cli.values import json_object
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 @json_option("the decision, and the part of every rule in it")
 @pass_state
 def command(
-    state: State, tool: str, given: str, principal: str, recipe: str, kind: str | None, facts: str, live: bool
+    state: CommandState, tool: str, given: str, principal: str, recipe: str, kind: str | None, facts: str, live: bool
 ) -> int:
     """Explain what the rules decide for a call.
 
@@ -63,8 +63,8 @@ def command(
     return exit_codes.USAGE if explanation.problems else exit_codes.OK
 
 
-def _print(tool: str, state: State, found: Explanation) -> None:
-    from remit.cli.tables import Column, fields, table
+def _print(tool: str, state: CommandState, found: Explanation) -> None:
+    from remit.cli.tables import TableColumn, fields, table
 
     out, decision = state.output.out, found.decision
     out.line(f"{out.style(decision.effect, decision.effect)}  {one_line(tool)}")
@@ -85,7 +85,7 @@ def _print(tool: str, state: State, found: Explanation) -> None:
             ("if untrusted", _tainted(found)),
         ],
     )
-    columns = ("RULE", Column("EFFECT", states=True), "PART", Column("WHY", whole=False))
+    columns = ("RULE", TableColumn("EFFECT", states=True), "PART", TableColumn("WHY", whole=False))
     rows = [_row(entry) for entry in (*found.considered, *found.remembered)]
     if rows:
         out.line()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from remit.cli import complete
-from remit.cli.context import State
+from remit.cli.context import CommandState
 from remit.cli.options import json_option, pass_state, wait_option
 from remit.cli.output import one_line
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from remit.cli.access import Opened
-    from remit.cli.output import Channel
+    from remit.cli.output import OutputChannel
 
 _LINE: Final = 2_000
 """Characters of a line that are shown; `--json` has all of it."""
@@ -28,7 +28,7 @@ _LINES: Final = 200
 @wait_option
 @json_option("the messages in OpenAI's format; with TEXT, the job that answers")
 @pass_state
-def command(state: State, job: str, text: str | None, *, patient: bool) -> int:
+def command(state: CommandState, job: str, text: str | None, *, patient: bool) -> int:
     """Continue an agent's conversation, or show it.
 
     Adds TEXT to the conversation of JOB. An agent that is still running or waiting reads it before its next request; if
@@ -48,7 +48,7 @@ def command(state: State, job: str, text: str | None, *, patient: bool) -> int:
     return work_on(state, say, patient=patient, creates=True)
 
 
-def _show(state: State, job: str) -> int:
+def _show(state: CommandState, job: str) -> int:
     async def look(remit: Opened) -> list[dict[str, Any]]:
         from remit.parts.agents.conversations import conversations_of
 
@@ -57,14 +57,14 @@ def _show(state: State, job: str) -> int:
     return state.listing(state.ask(look, code="unused"), _print, "no conversation: the job asked no model")
 
 
-def _print(state: State, messages: list[dict[str, Any]]) -> None:
+def _print(state: CommandState, messages: list[dict[str, Any]]) -> None:
     out = state.output.out
     for message in messages:
         for line in _lines(out, message):
             out.line(line)
 
 
-def _lines(out: Channel, message: dict[str, Any]) -> Iterator[str]:
+def _lines(out: OutputChannel, message: dict[str, Any]) -> Iterator[str]:
     """A message as people read it: who says it, then the text, line by line, then the calls."""
     from remit.redact import line
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from remit.cli import complete, exit_codes
-from remit.cli.context import State
-from remit.cli.group import Entry, LazyGroup, show_help
+from remit.cli.context import CommandState
+from remit.cli.group import LazyCommand, LazyGroup, show_help
 from remit.cli.options import json_option, pass_state
 from remit.cli.values import usage_error
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from remit.cli.access import Opened
 
 
-COMMANDS: Final[dict[str, Entry]] = {
-    "export": Entry("Commands", "Export an agent's conversation to a file."),
-    "import": Entry("Commands", "Import a conversation, to continue it."),
+COMMANDS: Final[dict[str, LazyCommand]] = {
+    "export": LazyCommand("Commands", "Export an agent's conversation to a file."),
+    "import": LazyCommand("Commands", "Import a conversation, to continue it."),
 }
 
 
@@ -38,7 +38,7 @@ def command(context: click.Context) -> None:
 )
 @json_option("how many messages were written")
 @pass_state
-def export_command(state: State, job: str, file: Path | None, step: str) -> int:
+def export_command(state: CommandState, job: str, file: Path | None, step: str) -> int:
     """Export an agent's conversation to a file.
 
     FILE receives a JSON list of messages in the format of OpenAI's Chat Completions; without FILE the list is printed.
@@ -71,7 +71,7 @@ def export_command(state: State, job: str, file: Path | None, step: str) -> int:
 @click.option("--dollars", type=float, help="Estimated US dollars that its models may cost.")
 @json_option("job, state and result")
 @pass_state
-def import_command(state: State, /, file: str, **given: Any) -> int:
+def import_command(state: CommandState, /, file: str, **given: Any) -> int:
     """Import a conversation, to continue it.
 
     FILE is a JSON list of messages in the format of OpenAI's Chat Completions, or `-` for stdin. A job that ends at

@@ -14,9 +14,9 @@ from remit.jobs.run import Run
 from remit.models.message import Message
 from remit.models.openai_messages import from_openai
 from remit.models.thread import EMPTY
-from remit.parts.agents.loop import Agent, Goal, admit
+from remit.parts.agents.loop import AgentLoop, Goal, admit
 from remit.parts.agents.skills import taken_up
-from remit.record.transcript import Earlier, recall
+from remit.record.transcript import EarlierConversation, recall
 
 
 @recipe("agent", version="1")
@@ -60,15 +60,15 @@ async def agent(
         context_tokens=context_tokens,
     )
     if isinstance(earlier, dict):
-        named = msgspec.convert(earlier, Earlier)
+        named = msgspec.convert(earlier, EarlierConversation)
         try:
             before, whole = await recall(run.journal, named)
         except PayloadErasedError as error:  # forever: nothing is gained by waiting
             raise RunError(error.message, code=error.code, remedy="Start a new conversation.") from error
         run.adopt(named.tip, named.job)
-        return await Agent(run, goal, before.add(*named.more), whole, await taken_up(run, _patterns(skills))).run()
+        return await AgentLoop(run, goal, before.add(*named.more), whole, await taken_up(run, _patterns(skills))).run()
     messages_given = [msgspec.convert(message, Message) for message in earlier or ()] or from_openai(messages or [])
-    return await Agent(
+    return await AgentLoop(
         run, goal, EMPTY.add(*messages_given), results or {}, await taken_up(run, _patterns(skills))
     ).run()
 

@@ -11,7 +11,7 @@ from remit.jobs.run import Run
 from remit.models.openai_messages import from_openai
 
 
-class Kept(msgspec.Struct, frozen=True, kw_only=True):
+class KeptConversation(msgspec.Struct, frozen=True, kw_only=True):
     """What was taken in: the conversation, and what the agent that continues it is given."""
 
     messages: int
@@ -31,12 +31,12 @@ async def conversation(
     turns: int = 50,
     tokens: int | None = None,
     dollars: float | None = None,
-) -> Kept:
+) -> KeptConversation:
     """Keep a conversation in OpenAI's message format.
 
     The agent that continues it gets `tools` and `model`, and the limits `turns`, `tokens` and `dollars`.
     """
     messages_read = from_openai(messages)
-    return Kept(
+    return KeptConversation(
         messages=len(messages_read), tools=tuple(tools or ()), model=model, turns=turns, tokens=tokens, dollars=dollars
     )

@@ -16,11 +16,11 @@ import msgspec
 
 from remit.errors import SettingsError
 from remit.evidence.anchors import signed_text
-from remit.evidence.note import Key, decoded, encoded
+from remit.evidence.note import NoteKey, decoded, encoded
 from remit.evidence.proofs import is_leaf, is_prefix
 from remit.journal.signing_key import is_signature
-from remit.parts.audit.formats.ael_anchors import Said
-from remit.parts.audit.formats.keys import Signer, fingerprint
+from remit.parts.audit.formats.ael_anchors import LogAnswer
+from remit.parts.audit.formats.keys import OperatorSigner, fingerprint
 from remit.redact import line
 
 if TYPE_CHECKING:
@@ -73,27 +73,27 @@ class _Signed(msgspec.Struct, frozen=True):
     root: str
 
 
-class Seen(msgspec.Struct, frozen=True):
+class ProvenLog(msgspec.Struct, frozen=True):
     """The state of the log that was proven last."""
 
     size: int = 0
     root: str = ""
 
 
-_read: Final = msgspec.json.Decoder(Said).decode
+_read: Final = msgspec.json.Decoder(LogAnswer).decode
 
 
 class AnchorClient:
     """A client of one log."""
 
-    def __init__(self, url: str, key: Key) -> None:
+    def __init__(self, url: str, key: NoteKey) -> None:
         self.url, self.key = url.rstrip("/"), key
 
     @classmethod
     def of(cls, own: AuditSettings) -> AnchorClient:
         """Return a client of the log that the settings name. Raise SettingsError."""
         try:
-            return cls(own.anchor_url, Key.parse(own.anchor_key))
+            return cls(own.anchor_url, NoteKey.parse(own.anchor_key))
         except ValueError as error:
             how = "Copy the log's key whole, as `remit witness` prints it: name+id+key."
             raise SettingsError(f"audit.anchor_key: {error}", remedy=how) from error
@@ -103,7 +103,7 @@ class AnchorClient:
         """The name of the log's key, as AEL has it."""
         return fingerprint(self.key.public)
 
-    def register(self, leaves: Sequence[str], signer: Signer, seen: Seen) -> Seen:
+    def register(self, leaves: Sequence[str], signer: OperatorSigner, seen: ProvenLog) -> ProvenLog:
         """Add hashes of records, `MOST` of remit.evidence.anchors at most; return the log as it is then, after `seen`.
 
         Raise OSError if it does not take them, and ValueError for an answer that proves less.
@@ -119,9 +119,9 @@ class AnchorClient:
         head, hashes = answer.tree_head, [bytes.fromhex(node) for node in answer.proof]
         if not is_prefix(seen.size, bytes.fromhex(seen.root), head.size, bytes.fromhex(head.root), hashes):
             raise ValueError(_PUT_BACK)
-        return Seen(head.size, head.root)
+        return ProvenLog(head.size, head.root)
 
-    def prove(self, leaves: Sequence[str]) -> Said:
+    def prove(self, leaves: Sequence[str]) -> LogAnswer:
         """Return where hashes of records stand in the log, those that do, as many at most. Raise as `register`."""
         answer = self._ask("prove", {"leaves": leaves})
         head = answer.tree_head
@@ -131,7 +131,7 @@ class AnchorClient:
                 raise ValueError("the log says of a record that it holds it, and does not prove it")
         return answer
 
-    def _ask(self, path: str, request: Mapping[str, object]) -> Said:
+    def _ask(self, path: str, request: Mapping[str, object]) -> LogAnswer:
         """Return an answer whose head the log has signed."""
         body = post(f"{self.url}/anchors/{path}", msgspec.json.encode(request), _JSON, _SILENCE_S, _LONGEST)
         answer = _read(body)  # a DecodeError is a ValueError

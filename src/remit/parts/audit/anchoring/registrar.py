@@ -23,16 +23,16 @@ import msgspec
 
 from remit.evidence.anchors import MOST
 from remit.evidence.proofs import leaf_of
-from remit.journal.event import Fold, HeadQuery
+from remit.journal.event import HeadQuery, JournalFold
 from remit.journal.kinds import decode
 from remit.journal.leases import Owner
 from remit.journal.scan import every_head
-from remit.parts.audit.anchoring.client import AnchorClient, Seen
+from remit.parts.audit.anchoring.client import AnchorClient, ProvenLog
 from remit.parts.audit.formats import ael_record as ael_trace
-from remit.parts.audit.formats.account import Entry, entry_of
+from remit.parts.audit.formats.account import AccountEntry, entry_of
 from remit.parts.audit.formats.ael import calls_of, covering, divided
 from remit.parts.audit.formats.ael_record import Records, Stretch, span_of
-from remit.parts.audit.sessions import CHECKPOINT, CLOSED, KIND, Beat, Session, beat_of, opened_of, sessions_of
+from remit.parts.audit.sessions import CHECKPOINT, CLOSED, KIND, Beat, RecorderSession, beat_of, opened_of, sessions_of
 from remit.record.heads import CALL, stream_named
 from remit.record.job_story import beside
 from remit.record.walk import root_of
@@ -43,7 +43,7 @@ from remit.threads import Threads
 if TYPE_CHECKING:
     from remit.journal.event import Event
     from remit.journal.journal import Journal
-    from remit.parts.audit.formats.keys import Signer
+    from remit.parts.audit.formats.keys import OperatorSigner
 
 
 _KIND: Final = "tool_invocation_started"
@@ -54,7 +54,7 @@ _Run = tuple[str, str]
 class Heads:
     """The newest records of one session of the recorder."""
 
-    def __init__(self, journal: Journal, session: Session, key: str) -> None:
+    def __init__(self, journal: Journal, session: RecorderSession, key: str) -> None:
         self._journal, self._session, self._key = journal, session, key
         self._runs: dict[_Run, Records] = {}
         self._reached: dict[str, int] = {}
@@ -75,16 +75,16 @@ class Heads:
         self._beats.append(beat._replace(leaves=[], ends={}))
         return heads
 
-    def _grouped(self, events: Mapping[str, Sequence[Event]]) -> dict[_Run, list[Entry]]:
+    def _grouped(self, events: Mapping[str, Sequence[Event]]) -> dict[_Run, list[AccountEntry]]:
         """Return the calls that are made in this session, by the run that they are of."""
-        calls: dict[_Run, list[Entry]] = {}
+        calls: dict[_Run, list[AccountEntry]] = {}
         for scope, some in events.items():
             for call in map(_entry, some):
                 if call.at >= self._session.began and (span := span_of(call)) is not None:
                     calls.setdefault((scope, span.trace), []).append(call)
         return calls
 
-    def _written(self, beat: Beat, calls: Mapping[_Run, Sequence[Entry]]) -> list[str]:
+    def _written(self, beat: Beat, calls: Mapping[_Run, Sequence[AccountEntry]]) -> list[str]:
         """Write a checkpoint into each run, after the calls that it covers; return the hashes of those with calls."""
         heads = list[str]()
         for run, records in self._runs.items():
@@ -131,9 +131,9 @@ class Heads:
                 pass
         return records
 
-    async def _before(self, scope: str) -> list[Entry]:
+    async def _before(self, scope: str) -> list[AccountEntry]:
         """Return the calls of a job or session so far."""
-        calls = list[Entry]()
+        calls = list[AccountEntry]()
         for root in [scope, *await beside(self._journal, scope.rpartition("/")[2])]:
             below = [head.stream async for head in every_head(self._journal, HeadQuery(prefix=f"{root}/"))]
             for stream in (root, *below):
@@ -141,7 +141,7 @@ class Heads:
         return calls
 
 
-def _entry(event: Event) -> Entry:
+def _entry(event: Event) -> AccountEntry:
     return entry_of(event.stream, event.seq, event.kind, event.at, event.hash.hex(), event.data)
 
 
@@ -150,18 +150,20 @@ _SPACING_S: Final = 1.0
 """Checkpoints are gathered for so long."""
 _AGAIN_S: Final = 5.0
 """Seconds until what the log did not take is handed to it again."""
-_seen: Final = msgspec.json.Decoder(Seen).decode
+_seen: Final = msgspec.json.Decoder(ProvenLog).decode
 
 
 class Registrar:
     """Registers what the recorder of one journal signs."""
 
-    def __init__(self, journal: Journal, client: AnchorClient, signer: Signer, tell: Callable[[str], object]) -> None:
+    def __init__(
+        self, journal: Journal, client: AnchorClient, signer: OperatorSigner, tell: Callable[[str], object]
+    ) -> None:
         self._journal, self._client, self._signer, self._tell = journal, client, signer, tell
         self._owner = Owner.this()
         self._threads = Threads(1)
         self._fold = f"anchors-{client.fingerprint[:16]}"
-        self._seen = Seen()
+        self._seen = ProvenLog()
         self._number = self._kept = 0
         """The session that is followed, and the last one that is registered to its end."""
         self._heads: Heads | None = None
@@ -245,7 +247,7 @@ class Registrar:
 
     async def _keep(self, number: int) -> None:
         """Keep how far the log is known, and that the sessions up to this one are in it."""
-        fold = Fold(self._fold, number, msgspec.json.encode(self._seen))
+        fold = JournalFold(self._fold, number, msgspec.json.encode(self._seen))
         if await self._journal.folds.keep([fold], self._kept):
             self._kept = number
 

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, get_args
 import click
 
 from remit.cli import complete, exit_codes
-from remit.cli.context import State
+from remit.cli.context import CommandState
 from remit.cli.file_writer import require_free
 from remit.cli.options import json_option, pass_state
 from remit.parts.audit.facts import What
 
 if TYPE_CHECKING:
     from remit.cli.access import Opened
-    from remit.cli.output import Channel
+    from remit.cli.output import OutputChannel
     from remit.parts.audit.answers import Answer
     from remit.parts.audit.facts import Entry
     from remit.parts.audit.report import Report
@@ -60,7 +60,7 @@ _LINES: Final = 30
 @click.pass_context
 def command(
     context: click.Context,
-    state: State,
+    state: CommandState,
     /,
     job: str | None,
     since: str | None,
@@ -100,7 +100,7 @@ def command(
     return _answer(state, job or "", since=begin, until=end, today=today, **narrowing)
 
 
-def _answer(state: State, job: str, **question: Any) -> int:
+def _answer(state: CommandState, job: str, **question: Any) -> int:
     from remit.cli.output import reserved_stdout
     from remit.cli.runnable import count_in_files_of
 
@@ -115,7 +115,7 @@ def _answer(state: State, job: str, **question: Any) -> int:
     return exit_codes.DIVERGED if found.index == "differs" else exit_codes.OK
 
 
-def _write_trace(context: click.Context, state: State, job: str | None, place: Path, *, force: bool) -> int:
+def _write_trace(context: click.Context, state: CommandState, job: str | None, place: Path, *, force: bool) -> int:
     if not job:
         raise click.UsageError("Give JOB or --report with --html.", context)
     require_free(place, force=force)
@@ -130,7 +130,7 @@ def _write_trace(context: click.Context, state: State, job: str | None, place: P
     return exit_codes.OK
 
 
-def _write(state: State, place: Path, data: bytes) -> None:
+def _write(state: CommandState, place: Path, data: bytes) -> None:
     from remit.atomic import replace_file
 
     replace_file(place, data)
@@ -139,7 +139,7 @@ def _write(state: State, place: Path, data: bytes) -> None:
 
 
 def _report(
-    state: State, since: int, until: int | None, html: Path | None, markdown: Path | None, *, force: bool
+    state: CommandState, since: int, until: int | None, html: Path | None, markdown: Path | None, *, force: bool
 ) -> int:
     from remit.parts.audit import report
 
@@ -156,23 +156,29 @@ def _report(
     return exit_codes.OK
 
 
-def _print_report(state: State, found: Report) -> None:
-    from remit.cli.tables import Column, table
+def _print_report(state: CommandState, found: Report) -> None:
+    from remit.cli.tables import TableColumn, table
     from remit.parts.audit.report import when
 
     out = state.output.out
     out.line(when(found))
     out.line()
-    columns = [Column("SOURCE"), Column("CLAUSE"), Column("ANSWER", states=True), Column("EVENTS"), Column("DUTY")]
+    columns = [
+        TableColumn("SOURCE"),
+        TableColumn("CLAUSE"),
+        TableColumn("ANSWER", states=True),
+        TableColumn("EVENTS"),
+        TableColumn("DUTY"),
+    ]
     rows = [(row.source, row.clause, row.answer, f"{row.events:,}", row.duty) for row in found.duties]
     table(out, columns, rows, below=[" ".join(row.gaps) or "; ".join(row.details) for row in found.duties])
     out.line()
     out.line(out.style("Retention in force (AI Act, 19 and 26(6))", "bold"))
     kept = [(row.what, row.kept, "yes" if row.enough else "no") for row in found.kept]
-    table(out, [Column("KEPT"), Column("FOR"), Column("SIX MONTHS")], kept)
+    table(out, [TableColumn("KEPT"), TableColumn("FOR"), TableColumn("SIX MONTHS")], kept)
 
 
-def _print(state: State, found: Answer, asked: What | None) -> None:
+def _print(state: CommandState, found: Answer, asked: What | None) -> None:
     from remit.cli.output import counted, one_line
 
     out = state.output.out
@@ -196,7 +202,7 @@ def _print(state: State, found: Answer, asked: What | None) -> None:
         state.note(f"there is more: --before {found.next}")
 
 
-def _print_today(out: Channel, found: Answer) -> None:
+def _print_today(out: OutputChannel, found: Answer) -> None:
     from remit.cli.output import one_line
     from remit.service.replay import GOING_ON
 
@@ -207,7 +213,7 @@ def _print_today(out: Channel, found: Answer) -> None:
         out.line(f"    {one_line(reason)}")
 
 
-def _print_against(out: Channel, found: Answer) -> None:
+def _print_against(out: OutputChannel, found: Answer) -> None:
     from remit.cli.output import one_line
 
     out.line()
@@ -223,8 +229,8 @@ def _print_against(out: Channel, found: Answer) -> None:
             out.line(f"    {one_line(place)}  {difference['about']}: {here}; there: {there}")
 
 
-def _sums(state: State, found: Answer) -> None:
-    from remit.cli.tables import Column, moment, table
+def _sums(state: CommandState, found: Answer) -> None:
+    from remit.cli.tables import TableColumn, moment, table
     from remit.record.usage import priced
 
     out = state.output.out
@@ -248,7 +254,7 @@ def _sums(state: State, found: Answer) -> None:
         if rows:
             out.line()
             out.line(out.style(title, "bold"))
-            table(out, [Column(word, whole=word not in _CUT) for word in words], rows, indent=2)
+            table(out, [TableColumn(word, whole=word not in _CUT) for word in words], rows, indent=2)
         if number > len(rows):
             state.note(f"{number - len(rows)} more: --json")
 
@@ -338,8 +344,8 @@ _SHAPES: Final[dict[tuple[What, ...], _Shape]] = {
 }  # fmt: skip
 
 
-def _section(state: State, shape: _Shape, entries: list[Entry], number: int) -> None:
-    from remit.cli.tables import Column, moment, table
+def _section(state: CommandState, shape: _Shape, entries: list[Entry], number: int) -> None:
+    from remit.cli.tables import TableColumn, moment, table
 
     if not number:
         return
@@ -347,7 +353,7 @@ def _section(state: State, shape: _Shape, entries: list[Entry], number: int) -> 
     out.line()
     shown = f" ({len(entries)} of {number} on this page)" if number > len(entries) else ""
     out.line(f"{out.style(shape.title, 'bold')}{out.style(shown, 'dim')}")
-    columns = [Column(word, whole=word not in _CUT, states=word == "OUTCOME") for word in ("AT", *shape.columns)]
+    columns = [TableColumn(word, whole=word not in _CUT, states=word == "OUTCOME") for word in ("AT", *shape.columns)]
     rows = [(moment(entry.at), *shape.row(entry)) for entry in entries]
     below = [shape.about(entry) for entry in entries] if shape.about is not None else []
     table(out, columns, rows, indent=2, below=below if any(below) else ())

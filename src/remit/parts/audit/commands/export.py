@@ -9,7 +9,7 @@ from typing import IO, TYPE_CHECKING, Final
 import click
 
 from remit.cli import complete, exit_codes
-from remit.cli.context import State
+from remit.cli.context import CommandState
 from remit.cli.file_writer import require_free
 from remit.cli.options import json_option, pass_state
 from remit.cli.output import clean
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from remit.cli.access import Opened
-    from remit.evidence.verify import Verdict
+    from remit.evidence.verify import PackageVerdict
     from remit.parts.audit.formats import Form
     from remit.parts.audit.formats.ael_check import Custody
 
@@ -70,7 +70,7 @@ _PART: Final = 1 << 20
 @json_option("the file and the verdict about it")
 @pass_state
 def command(
-    state: State,
+    state: CommandState,
     job: str | None,
     since: str | None,
     until: str | None,
@@ -135,7 +135,7 @@ def _check_scope(job: str | None, since: str | None, until: str | None, form: Fo
         raise UsageError(f"--format {form} is of one JOB", remedy="Leave --since out, or --format.")
 
 
-def _publish(state: State, folder: Path, *, alone: bool) -> bool:
+def _publish(state: CommandState, folder: Path, *, alone: bool) -> bool:
     """Write the files that others check signatures with, and show them if that is all; return whether it is."""
     from remit.atomic import replace_file
 
@@ -149,7 +149,7 @@ def _publish(state: State, folder: Path, *, alone: bool) -> bool:
     return alone
 
 
-def _pack(state: State, job: str, file: IO[bytes], form: Form, *, redacted: bool) -> str:
+def _pack(state: CommandState, job: str, file: IO[bytes], form: Form, *, redacted: bool) -> str:
     """Write what is recorded of a job; return the name that its file gets."""
     from remit.parts.audit.noun import file_name, scope_of
 
@@ -170,7 +170,7 @@ def _join(file: IO[bytes], beside: Path, custody: Custody) -> None:
     _rewrite(file, join(Bundle(file), beside, custody))
 
 
-def _anchor(state: State, file: IO[bytes]) -> int:
+def _anchor(state: CommandState, file: IO[bytes]) -> int:
     """Put what the log has of the artifact in `file` into it; return the number of anchors."""
     import json
 
@@ -202,7 +202,7 @@ def _rewrite(file: IO[bytes], files: Mapping[str, bytes]) -> None:
     file.write(pack(files))
 
 
-def _pack_interval(state: State, since: str, until: str | None, file: IO[bytes], *, redacted: bool) -> str:
+def _pack_interval(state: CommandState, since: str, until: str | None, file: IO[bytes], *, redacted: bool) -> str:
     """Write what is recorded of a time; return the name that its file gets."""
     from remit.cli.values import moment_us
     from remit.clock import SystemClock
@@ -220,7 +220,14 @@ def _pack_interval(state: State, since: str, until: str | None, file: IO[bytes],
 
 
 def _write(
-    state: State, file: IO[bytes], output: Path | None, name: str, form: Form, anchors: int | None, *, force: bool
+    state: CommandState,
+    file: IO[bytes],
+    output: Path | None,
+    name: str,
+    form: Form,
+    anchors: int | None,
+    *,
+    force: bool,
 ) -> int:
     """Put what was packed where it belongs, and say what it is."""
     from remit.atomic import replace_file
@@ -249,7 +256,7 @@ def _write(
     return exit_codes.OK
 
 
-def _checked(file: IO[bytes]) -> Verdict:
+def _checked(file: IO[bytes]) -> PackageVerdict:
     """Return the verdict on a package that was written. Raise ChainBrokenError where it would be rejected."""
     from remit.evidence.verify import check
     from remit.journal.values import RESTORE
@@ -261,7 +268,7 @@ def _checked(file: IO[bytes]) -> Verdict:
     return verdict
 
 
-def _say(state: State, place: Path, size: int, verdict: Verdict) -> None:
+def _say(state: CommandState, place: Path, size: int, verdict: PackageVerdict) -> None:
     from remit.cli.output import counted
 
     recorded = f"{counted(verdict.events, 'event')} in {counted(verdict.streams, 'stream')}"
@@ -275,7 +282,7 @@ def _say(state: State, place: Path, size: int, verdict: Verdict) -> None:
         state.note(f"check it anywhere: unzip -p {place} verify.py > verify.py; python3 verify.py {place}")
 
 
-def _send(state: State, data: bytes, url: str) -> int:
+def _send(state: CommandState, data: bytes, url: str) -> int:
     from remit.cli.output import counted
     from remit.parts.audit.collector import send
 

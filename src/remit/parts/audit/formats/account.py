@@ -23,7 +23,7 @@ import msgspec
 
 from remit.canonical import canonical
 from remit.errors import NotCanonicalError, RemitError
-from remit.evidence.answer import Answer, Verdict
+from remit.evidence.answer import CheckAnswer, Verdict
 from remit.evidence.rejected import RejectedError
 from remit.evidence.strict_json import read_json
 from remit.evidence.values import path_of
@@ -33,12 +33,12 @@ from remit.journal.blobs import BlobRef
 from remit.journal.effects import READS, Effect, effect_of
 from remit.journal.kinds import Payload, decode
 from remit.journal.references import reveal
-from remit.parts.audit.formats.table import Row, row_of
-from remit.parts.audit.sessions import Session
+from remit.parts.audit.formats.table import FormatRow, row_of
+from remit.parts.audit.sessions import RecorderSession
 from remit.record.walk import root_of
 
 
-class Entry(NamedTuple):
+class AccountEntry(NamedTuple):
     """An event, and what it is in each format."""
 
     stream: str
@@ -49,7 +49,7 @@ class Entry(NamedTuple):
     chain: str
     """The chain value after it, in hexadecimal."""
     payload: Payload | None
-    row: Row
+    row: FormatRow
 
     @property
     def place(self) -> str:
@@ -66,27 +66,27 @@ class Links:
     """Events, each with what belongs to it."""
 
     def __init__(self) -> None:
-        self.entries: list[Entry] = []
-        self.outcomes: dict[tuple[str, str], Entry] = {}
+        self.entries: list[AccountEntry] = []
+        self.outcomes: dict[tuple[str, str], AccountEntry] = {}
         """The ends of calls, by stream and invocation."""
         self.calls: dict[tuple[str, str], k.ToolInvocationStarted] = {}
         """Announced calls of tools, by the same."""
-        self.questions: dict[str, Entry] = {}
-        self.answers: dict[str, list[Entry]] = defaultdict(list)
+        self.questions: dict[str, AccountEntry] = {}
+        self.answers: dict[str, list[AccountEntry]] = defaultdict(list)
         """Answers to questions; both by the question's identifier."""
-        self.openings: dict[str, Entry] = {}
+        self.openings: dict[str, AccountEntry] = {}
         """The first events of jobs and sessions, by stream."""
-        self.endings: dict[str, Entry] = {}
+        self.endings: dict[str, AccountEntry] = {}
         self.salted: set[str] = set()
         """Jobs and sessions with a subject: digests of their values are not told, for small values can be guessed."""
-        self.last: dict[str, Entry] = {}
+        self.last: dict[str, AccountEntry] = {}
         """The last event of each stream."""
         self._sessions: dict[str, str] = {}
         """The session of each call that has a stream of its own."""
-        self._asked: dict[str, list[Entry]] = defaultdict(list)
+        self._asked: dict[str, list[AccountEntry]] = defaultdict(list)
         """Questions to models, by stream."""
 
-    def take(self, entry: Entry) -> None:
+    def take(self, entry: AccountEntry) -> None:
         """Link an event; those of a stream come in their order, and openings first."""
         self.entries.append(entry)
         self.last[entry.stream] = entry
@@ -112,16 +112,16 @@ class Links:
         if entry.root not in self.salted and entry.payload is not None and is_salted(entry.payload):
             self.salted.add(entry.root)
 
-    def digest(self, entry: Entry) -> str:
+    def digest(self, entry: AccountEntry) -> str:
         """Return the digest of a call's arguments, as `sha256:…`; empty: there is none, or it may not be told."""
         said: str = getattr(entry.payload, "arguments_hash", "") or getattr(entry.payload, "request_hash", "")
         return "" if entry.root in self.salted else said
 
-    def outcome(self, entry: Entry) -> Entry | None:
+    def outcome(self, entry: AccountEntry) -> AccountEntry | None:
         """Return how an announced call ended; None: whether it happened is unknown."""
         return self.outcomes.get((entry.stream, getattr(entry.payload, "invocation_id", "")))
 
-    def effect(self, entry: Entry) -> Effect:
+    def effect(self, entry: AccountEntry) -> Effect:
         """Return what is known of the effect of a call of a tool: in the end, or as an event of its end says."""
         call = self.calls.get((entry.stream, getattr(entry.payload, "invocation_id", "")))
         ended = entry if isinstance(entry.payload, k.ToolInvocationFinished) else self.outcome(entry)
@@ -130,17 +130,17 @@ class Links:
             return READS
         return effect_of(call, outcome if isinstance(outcome, k.ToolInvocationFinished) else None)
 
-    def principal(self, entry: Entry) -> str:
+    def principal(self, entry: AccountEntry) -> str:
         """Return who made a call, or for whom the job runs."""
         opening = self.opening(entry)
         return getattr(entry.payload, "principal", "") or getattr(opening and opening.payload, "principal", "")
 
-    def opening(self, entry: Entry) -> Entry | None:
+    def opening(self, entry: AccountEntry) -> AccountEntry | None:
         """Return the first event of the job or session that an event belongs to."""
         return self.openings.get(self._sessions.get(entry.root, entry.root))
 
 
-class Account(Links):
+class ExportAccount(Links):
     """Everything in a package, linked."""
 
     def __init__(self, package: IO[bytes]) -> None:
@@ -151,7 +151,7 @@ class Account(Links):
         self.states: dict[str, str] = {
             value["sha256"]: value["state"] for value in json.loads(self._zip.read("proof.json"))["values"]
         }
-        self.sessions: list[Session] = []
+        self.sessions: list[RecorderSession] = []
         """The sessions of a recorder that signed meanwhile. No package holds them: they tell of all streams."""
         for entry in _entries(self._zip):
             self.take(entry)
@@ -170,7 +170,7 @@ class Account(Links):
             return "kept"
         return self.states.get(ref.digest, "missing") if isinstance(ref, BlobRef) else "absent"
 
-    def arguments(self, entry: Entry) -> bytes | None:
+    def arguments(self, entry: AccountEntry) -> bytes | None:
         """Return the arguments of a call in canonical form; None: they may not be told, or are not there."""
         payload = entry.payload
         if entry.root in self.salted or not isinstance(payload, k.ToolInvocationStarted | k.GateRefused):
@@ -178,7 +178,7 @@ class Account(Links):
         value = self.value(payload.args, payload.args_blob)
         return canonical(value) if isinstance(value, dict) else None
 
-    def model(self, entry: Entry) -> k.CommandStarted | None:
+    def model(self, entry: AccountEntry) -> k.CommandStarted | None:
         """Return the question whose answer asked for a call; None: no model did, or its answer is gone."""
         call = getattr(entry.payload, "call_id", "")
         for asked in reversed(self._asked[entry.stream] if call else ()):
@@ -191,17 +191,17 @@ class Account(Links):
         return None
 
     @property
-    def streams(self) -> Iterator[list[Entry]]:
+    def streams(self) -> Iterator[list[AccountEntry]]:
         """Give the events of each stream."""
-        by_stream: dict[str, list[Entry]] = defaultdict(list)
+        by_stream: dict[str, list[AccountEntry]] = defaultdict(list)
         for entry in self.entries:
             by_stream[entry.stream].append(entry)
         yield from by_stream.values()
 
-    def in_time(self) -> list[Entry]:
+    def in_time(self) -> list[AccountEntry]:
         """Return the events of all streams by time; those of a stream stay in its order, whatever its clock did."""
         latest: dict[str, int] = {}
-        times: list[tuple[int, int, Entry]] = []
+        times: list[tuple[int, int, AccountEntry]] = []
         for number, entry in enumerate(self.entries):
             latest[entry.stream] = max(entry.at, latest.get(entry.stream, 0))
             times.append((latest[entry.stream], number, entry))
@@ -222,16 +222,16 @@ class _Line(msgspec.Struct, gc=False):
 _line: Final = msgspec.json.Decoder(_Line).decode
 
 
-def _entries(package: zipfile.ZipFile) -> Iterator[Entry]:
+def _entries(package: zipfile.ZipFile) -> Iterator[AccountEntry]:
     for text in package.read("events.ndjson").splitlines():
         line = _line(text)
         yield entry_of(line.stream, line.seq, line.kind, line.at, line.hash, line.data.encode())
 
 
-def entry_of(stream: str, seq: int, kind: str, at: int, chain: str, data: bytes) -> Entry:
+def entry_of(stream: str, seq: int, kind: str, at: int, chain: str, data: bytes) -> AccountEntry:
     """Return an event with its row of the table; `chain` is in hexadecimal."""
     payload = _decoded(kind, data)
-    return Entry(stream, seq, kind, at, chain, payload, row_of(kind, stream, payload))
+    return AccountEntry(stream, seq, kind, at, chain, payload, row_of(kind, stream, payload))
 
 
 def _decoded(kind: str, data: bytes) -> Payload | None:
@@ -257,7 +257,7 @@ class FormError(Exception):
 
     def __init__(self, verdict: Verdict, code: str, words: str = "") -> None:
         super().__init__(words or code)
-        self.answer = Answer(verdict, code, words or code)
+        self.answer = CheckAnswer(verdict, code, words or code)
 
 
 def invalid(code: str, words: str = "") -> FormError:

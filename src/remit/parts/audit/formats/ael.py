@@ -14,11 +14,11 @@ from typing import Final, NamedTuple
 
 from remit.canonical import canonical
 from remit.parts.audit.formats import ael_record
-from remit.parts.audit.formats.account import Account, Entry
+from remit.parts.audit.formats.account import AccountEntry, ExportAccount
 from remit.parts.audit.formats.ael_record import POLICY, POLICY_HASH, STRANGE, Records, Stretch, activity_of, span_of
-from remit.parts.audit.formats.keys import Signer
+from remit.parts.audit.formats.keys import OperatorSigner
 from remit.parts.audit.formats.table import DECISIONS, EVENTS
-from remit.parts.audit.sessions import Session
+from remit.parts.audit.sessions import RecorderSession
 
 _URL_SAFE: Final = bytes.maketrans(b"+/", b"-_")
 
@@ -28,14 +28,14 @@ class _Run(NamedTuple):
     payloads: Sequence[bytes]
 
 
-class Covered(NamedTuple):
+class CoveringCheckpoint(NamedTuple):
     """The checkpoint that covers an event first: the place of its session, and its own place in that."""
 
     session: int
     beat: int
 
 
-def write(account: Account, signer: Signer) -> dict[str, bytes]:
+def write(account: ExportAccount, signer: OperatorSigner) -> dict[str, bytes]:
     """Return the files of the artifact: two runs a session of a recorder, one a trace, and two for what none covers."""
     stretches, rest = divided(account.sessions, account.in_time())
     runs = list[_Run]()
@@ -75,7 +75,9 @@ def write(account: Account, signer: Signer) -> dict[str, bytes]:
     }
 
 
-def divided(sessions: Iterable[Session], entries: Sequence[Entry]) -> tuple[list[Stretch], list[Entry]]:
+def divided(
+    sessions: Iterable[RecorderSession], entries: Sequence[AccountEntry]
+) -> tuple[list[Stretch], list[AccountEntry]]:
     """Divide events into those that each checkpoint was the first to cover while they were made, and the rest."""
     stretches, rest = list[Stretch](), list(entries)
     for session in sessions:
@@ -91,31 +93,35 @@ def divided(sessions: Iterable[Session], entries: Sequence[Entry]) -> tuple[list
     return stretches, rest
 
 
-def calls_of(stretches: Sequence[Stretch]) -> dict[str, dict[Covered, list[Entry]]]:
+def calls_of(stretches: Sequence[Stretch]) -> dict[str, dict[CoveringCheckpoint, list[AccountEntry]]]:
     """Return by trace its calls, where they are covered."""
-    calls: dict[str, dict[Covered, list[Entry]]] = {}
+    calls: dict[str, dict[CoveringCheckpoint, list[AccountEntry]]] = {}
     for place, (_, beats) in enumerate(stretches):
         for number, (_, entries) in enumerate(beats):
             for entry in entries:
                 if (span := span_of(entry)) is not None:
-                    calls.setdefault(span.trace, {}).setdefault(Covered(place, number), []).append(entry)
+                    calls.setdefault(span.trace, {}).setdefault(CoveringCheckpoint(place, number), []).append(entry)
     return calls
 
 
-def covering(stretches: Sequence[Stretch], held: Mapping[Covered, list[Entry]], last: int) -> list[Stretch]:
+def covering(
+    stretches: Sequence[Stretch], held: Mapping[CoveringCheckpoint, list[AccountEntry]], last: int
+) -> list[Stretch]:
     """Return the sessions from the first that covers one of these calls to the last wanted, with these calls alone."""
     return [
-        Stretch(session, [(beat, held.get(Covered(place, number), ())) for number, (beat, _) in enumerate(beats)])
+        Stretch(
+            session, [(beat, held.get(CoveringCheckpoint(place, number), ())) for number, (beat, _) in enumerate(beats)]
+        )
         for place, (session, beats) in enumerate(stretches[: last + 1])
         if place >= min(held).session
     ]
 
 
-def _records(run: str, signer: Signer) -> Records:
+def _records(run: str, signer: OperatorSigner) -> Records:
     return Records(run, STRANGE.sub("-", run.replace(":", "-")), signer.name)
 
 
-def _of_session(records: Records, account: Account, stretch: Stretch, kind: str) -> Iterator[bytes]:
+def _of_session(records: Records, account: ExportAccount, stretch: Stretch, kind: str) -> Iterator[bytes]:
     """Write a run in which each heartbeat is a checkpoint that was signed then; closed if the session was."""
     session, beats = stretch
     yield records.open(session.began, session)
@@ -126,7 +132,7 @@ def _of_session(records: Records, account: Account, stretch: Stretch, kind: str)
         yield records.close(session.closed)
 
 
-def _uncovered(records: Records, account: Account, rest: Sequence[Entry], kind: str) -> Iterator[bytes]:
+def _uncovered(records: Records, account: ExportAccount, rest: Sequence[AccountEntry], kind: str) -> Iterator[bytes]:
     """Write a run without heartbeats, for none was signed while `rest` happened; closed if the job has ended."""
     begins, ended = (rest or account.entries)[0], account.endings.get(account.scope)
     yield records.open(begins.at)
@@ -136,13 +142,13 @@ def _uncovered(records: Records, account: Account, rest: Sequence[Entry], kind: 
 
 
 def _activities(
-    records: Records, account: Account, entries: Iterable[Entry], takes: Callable[[Entry], bool]
+    records: Records, account: ExportAccount, entries: Iterable[AccountEntry], takes: Callable[[AccountEntry], bool]
 ) -> Iterator[bytes]:
     for entry in filter(takes, entries):
         yield records.activity(entry.at, activity_of(account, entry))
 
 
-def _lines(payloads: Iterable[bytes], signer: Signer) -> Iterator[bytes]:
+def _lines(payloads: Iterable[bytes], signer: OperatorSigner) -> Iterator[bytes]:
     for payload in payloads:
         yield b".".join((_b64(payload), _b64(signer.sign(payload)))) + b"\n"
 

@@ -39,7 +39,7 @@ class TreeHead(msgspec.Struct, frozen=True):
     sig: str
 
 
-class Entry(msgspec.Struct, frozen=True):
+class AnchorEntry(msgspec.Struct, frozen=True):
     """A hash that is in the log."""
 
     leaf: str
@@ -49,16 +49,16 @@ class Entry(msgspec.Struct, frozen=True):
     proof: tuple[str, ...]
 
 
-class Said(msgspec.Struct, frozen=True):
+class LogAnswer(msgspec.Struct, frozen=True):
     """The answer of the log."""
 
     log: str
     tree_head: TreeHead
     proof: tuple[str, ...] = ()
-    entries: tuple[Entry, ...] = ()
+    entries: tuple[AnchorEntry, ...] = ()
 
 
-class Head(NamedTuple):
+class AnchorHead(NamedTuple):
     """A record that may be anchored."""
 
     recorder: str
@@ -67,7 +67,7 @@ class Head(NamedTuple):
 
 
 def anchored(
-    files: Mapping[str, bytes], prove: Callable[[Sequence[str]], Said], log_key: str, most: int
+    files: Mapping[str, bytes], prove: Callable[[Sequence[str]], LogAnswer], log_key: str, most: int
 ) -> dict[str, bytes]:
     """Return the files of an artifact with the anchors that a log has of it, those from before left out.
 
@@ -94,20 +94,20 @@ def anchored(
     return {**whole, "manifest.json": canonical(manifest)}
 
 
-def _heads(lines: bytes) -> Iterator[tuple[str, Head]]:
+def _heads(lines: bytes) -> Iterator[tuple[str, AnchorHead]]:
     """Give the records that are registered, with their hashes: a checkpoint that follows calls, and the end."""
     is_new = False
     for line in lines.splitlines():
         payload = base64.urlsafe_b64decode(line.partition(b".")[0] + b"===")
         record = json.loads(payload)
         if record["type"] == "close" or (record["type"] == "heartbeat" and is_new):
-            yield leaf_of(payload).hex(), Head(record["recorder"], record["run"], record["seq"])
+            yield leaf_of(payload).hex(), AnchorHead(record["recorder"], record["run"], record["seq"])
         is_new = record["type"] == "activity" or (is_new and record["type"] != "heartbeat")
 
 
 def check(
-    bundle: Bundle, anchor: Mapping[str, Any], leaves: Mapping[Head, bytes], keys: Mapping[str, PublicKey]
-) -> set[Head]:
+    bundle: Bundle, anchor: Mapping[str, Any], leaves: Mapping[AnchorHead, bytes], keys: Mapping[str, PublicKey]
+) -> set[AnchorHead]:
     """Check the anchors of an artifact, given the hash of each of its records; return the records that have one."""
     if not bundle.has(str(anchor["file"])):
         raise undecidable("n", "the anchors that the manifest names are not there")
@@ -118,9 +118,9 @@ def check(
         raise undecidable("n", f"you named no key {anchor['log_key']} of a log: use --issuer-keys")
     if canonical_of(anchors, "n") != data or not _is_signed(anchors["log"], head, key):
         raise invalid("n", "the head of the log is not what its key signed")
-    anchored_heads = set[Head]()
+    anchored_heads = set[AnchorHead]()
     for entry in anchors["entries"]:
-        place, leaf = Head(entry["recorder"], entry["run"], entry["seq"]), bytes.fromhex(entry["leaf"])
+        place, leaf = AnchorHead(entry["recorder"], entry["run"], entry["seq"]), bytes.fromhex(entry["leaf"])
         proof = [bytes.fromhex(step) for step in entry["proof"]]
         if entry.keys() - {"ext"} != _ENTRY:
             raise invalid("n", "an anchor lacks a field, or has one more")

@@ -21,7 +21,7 @@ import msgspec
 
 from remit.canonical import canonical, sha256
 from remit.errors import UsageError
-from remit.evidence.answer import Answer
+from remit.evidence.answer import CheckAnswer
 from remit.evidence.proofs import leaf_of
 from remit.evidence.verify import counted
 from remit.parts.audit.formats import ael_anchors
@@ -53,7 +53,7 @@ _Records = Sequence[_Record]
 """The records of a recorder."""
 
 
-def check(bundle: Bundle, keys: Mapping[str, PublicKey]) -> Answer:
+def check(bundle: Bundle, keys: Mapping[str, PublicKey]) -> CheckAnswer:
     """Check each run: its recorders one by one, then what they say of the same boundary. It grants no level."""
     manifest = strict(bundle.read("manifest.json"), "manifest.json")
     runs: dict[str, list[_Records]] = {name: [] for name in manifest["runs"]}
@@ -73,7 +73,7 @@ def check(bundle: Bundle, keys: Mapping[str, PublicKey]) -> Answer:
     words = f"{counted(count, 'record')} in {counted(len(runs), 'run')}"
     if "anchor" in manifest:
         words = f"{words}, {_check_anchors(bundle, manifest['anchor'], runs, keys)}"
-    return Answer("valid", None, f"{words}; a level is for AEL's own checker to grant", count)
+    return CheckAnswer("valid", None, f"{words}; a level is for AEL's own checker to grant", count)
 
 
 def _check_anchors(
@@ -87,7 +87,7 @@ def _check_anchors(
     if any(records[0].said["key"] == str(anchor["log_key"]).lower() for records in every):
         raise invalid("u", "the key of the log is that of a recorder")
     leaves = {
-        ael_anchors.Head(record.said["recorder"], record.said["run"], record.said["seq"]): record.leaf
+        ael_anchors.AnchorHead(record.said["recorder"], record.said["run"], record.said["seq"]): record.leaf
         for records in every
         for record in records
     }

@@ -21,9 +21,9 @@ from remit.canonical import canonical, sha256
 from remit.clock import isoformat
 from remit.journal import kinds as k
 from remit.journal.kinds.people import Via
-from remit.parts.audit.formats.account import Account, Entry, is_salted
+from remit.parts.audit.formats.account import AccountEntry, ExportAccount, is_salted
 from remit.parts.audit.formats.table import DECISIONS, REMEMBERED, person_of
-from remit.parts.audit.sessions import Beat, Session
+from remit.parts.audit.sessions import Beat, RecorderSession
 from remit.policy.groups import may_decide
 
 ZERO: Final = "0" * 64
@@ -64,7 +64,7 @@ class Records:
         self.count = 0
         self._prev, self._ts = ZERO, 0
 
-    def open(self, at: int, session: Session | None = None) -> bytes:
+    def open(self, at: int, session: RecorderSession | None = None) -> bytes:
         """Return the first record; without the session of a recorder it promises no heartbeats."""
         if session is None:
             return self._next("open", at, {"hmax": 0, "htol": 0})
@@ -100,7 +100,7 @@ def _ext(members: dict[str, Any]) -> dict[str, Any]:
     return {"ext": {"remit": members}}
 
 
-def activity_of(account: Account, entry: Entry) -> dict[str, Any]:
+def activity_of(account: ExportAccount, entry: AccountEntry) -> dict[str, Any]:
     """Return what the record of an event says of it, with its outcome if that is unknown."""
     payload, ext = entry.payload, place_of(entry)
     if isinstance(payload, k.ToolInvocationStarted | k.CommandStarted) and account.outcome(entry) is None:
@@ -117,7 +117,7 @@ def activity_of(account: Account, entry: Entry) -> dict[str, Any]:
     return members
 
 
-def place_of(entry: Entry) -> dict[str, Any]:
+def place_of(entry: AccountEntry) -> dict[str, Any]:
     """Return where an event stands, and what it says of itself for good."""
     payload = entry.payload
     ext: dict[str, Any] = {"stream": entry.stream, "seq": entry.seq, "kind": entry.kind, "chain": entry.chain}
@@ -133,7 +133,7 @@ def decided(inputs: Mapping[str, str | bool | int], request: str) -> dict[str, A
     return {"policy": POLICY_HASH, "request_fp": request, "inputs": inputs, "verdict": derive(POLICY, inputs)}
 
 
-def decision_of(account: Account, entry: Entry) -> dict[str, str | bool | int]:
+def decision_of(account: ExportAccount, entry: AccountEntry) -> dict[str, str | bool | int]:
     """Return what a decision follows from by `POLICY`."""
     inputs: dict[str, str | bool | int]
     match entry.payload:
@@ -156,7 +156,7 @@ def decision_of(account: Account, entry: Entry) -> dict[str, str | bool | int]:
     return inputs
 
 
-def permission_of(entry: Entry, call: k.ToolInvocationStarted | k.CommandStarted) -> dict[str, str | bool | int]:
+def permission_of(entry: AccountEntry, call: k.ToolInvocationStarted | k.CommandStarted) -> dict[str, str | bool | int]:
     """Return what the permission of a call follows from by `POLICY`."""
     if call.confirmation:
         return {"effect": "ask", "rule": call.rule_id, "person": "approved", "confirmation": call.confirmation}
@@ -166,7 +166,7 @@ def permission_of(entry: Entry, call: k.ToolInvocationStarted | k.CommandStarted
     return {"effect": "allow", "rule": call.rule_id}
 
 
-def _answer(account: Account, entry: Entry, answer: k.ConfirmationDecided) -> dict[str, str | bool | int]:
+def _answer(account: ExportAccount, entry: AccountEntry, answer: k.ConfirmationDecided) -> dict[str, str | bool | int]:
     inputs: dict[str, str | bool | int] = {"answer": answer.decision, "by": answer.by, "proof": answer.proof or "none"}
     asked = account.questions.get(answer.confirmation)
     if asked is None or not isinstance(asked.payload, k.ConfirmationRequested):
@@ -215,7 +215,7 @@ STRANGE: Final = re.compile("[^A-Za-z0-9._-]")
 """Characters that the name of a recorder does not hold: files are named by it."""
 
 
-class Span(NamedTuple):
+class CallSpan(NamedTuple):
     """The name of a call over MCP on both sides of the boundary (W3C Trace Context): the caller's trace and span."""
 
     trace: str
@@ -225,18 +225,18 @@ class Span(NamedTuple):
 class Stretch(NamedTuple):
     """A session of a recorder, and the calls that each of its checkpoints covers first."""
 
-    session: Session
-    beats: Sequence[tuple[Beat, Sequence[Entry]]]
+    session: RecorderSession
+    beats: Sequence[tuple[Beat, Sequence[AccountEntry]]]
 
 
-def span_of(entry: Entry) -> Span | None:
+def span_of(entry: AccountEntry) -> CallSpan | None:
     """Return the name of a call that came with a caller's trace, or left for an MCP server; None: it did neither."""
     call = entry.payload
     if not isinstance(call, k.ToolInvocationStarted):
         return None
     if parent := _PARENT.fullmatch(call.client.get("traceparent", "")):
-        return Span(*parent.groups())
-    return Span(call.trace_id, call.span_id) if call.tool_name.startswith(_MCP) and call.span_id else None
+        return CallSpan(*parent.groups())
+    return CallSpan(call.trace_id, call.span_id) if call.tool_name.startswith(_MCP) and call.span_id else None
 
 
 def begin(trace: str, origin: str, key: str) -> Records:
@@ -258,10 +258,10 @@ def write(records: Records, stretches: Sequence[Stretch]) -> Iterator[bytes]:
             yield records.heartbeat(beat)
 
 
-def write_calls(records: Records, calls: Iterable[Entry]) -> Iterator[bytes]:
+def write_calls(records: Records, calls: Iterable[AccountEntry]) -> Iterator[bytes]:
     """Write the records of calls that one checkpoint covers."""
     latest: dict[str, int] = {}
-    times = list[tuple[int, str, int, Entry]]()
+    times = list[tuple[int, str, int, AccountEntry]]()
     for call in sorted(calls, key=lambda one: (one.stream, one.seq)):  # by time, but a stream stays in its order
         latest[call.stream] = max(call.at, latest.get(call.stream, 0))
         times.append((latest[call.stream], call.stream, call.seq, call))
@@ -269,7 +269,7 @@ def write_calls(records: Records, calls: Iterable[Entry]) -> Iterator[bytes]:
         yield records.activity(call.at, _members(call))
 
 
-def _members(call: Entry) -> dict[str, Any]:
+def _members(call: AccountEntry) -> dict[str, Any]:
     """Return what the record of a call says: nothing that could be otherwise later."""
     span, payload = span_of(call), call.payload
     assert span is not None  # noqa: S101 - what has no span is in no trace

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, Literal
 
 from remit.canonical import MAX_INT
-from remit.evidence.answer import Answer
+from remit.evidence.answer import CheckAnswer
 from remit.evidence.verify import counted
 from remit.parts.audit.formats.account import FormError, canonical_of, invalid, strict, undecidable
 from remit.parts.audit.formats.keys import PublicKey
@@ -35,7 +35,7 @@ def envelope_message(body: bytes) -> bytes:
     return b"DSSEv1 %d %s %d %s" % (len(PAYLOAD_TYPE), PAYLOAD_TYPE.encode(), len(body), body)
 
 
-def check(envelopes: bytes, records: bytes, keys: Mapping[str, PublicKey]) -> Answer:
+def check(envelopes: bytes, records: bytes, keys: Mapping[str, PublicKey]) -> CheckAnswer:
     """Check statements with the records that they are views of."""
     lines, statements = records.splitlines(), [opened(line, keys) for line in envelopes.splitlines()]
     if not lines and not statements:
@@ -53,7 +53,7 @@ def check(envelopes: bytes, records: bytes, keys: Mapping[str, PublicKey]) -> An
         if rows[end - 1].get("type") != "checkpoint":
             raise undecidable("open-tail", "a chain has no checkpoint at its end: records may be missing")
     words = f"{counted(len(lines), 'record')}, each with its statement and signed by a key that you named"
-    return Answer("valid", None, words, len(lines))
+    return CheckAnswer("valid", None, words, len(lines))
 
 
 def judge(body: bytes, records: Sequence[bytes] = (), profile: Profile = "default") -> None:

@@ -9,27 +9,27 @@ from typing import Final
 
 import msgspec
 
-from remit.evidence.answer import Answer
+from remit.evidence.answer import CheckAnswer
 from remit.parts.audit.formats import ael, ael_check, agent_action, intoto, ocsf, otlp, provenance, receipts
-from remit.parts.audit.formats.account import Account, Bundle, FormError, pack, undecidable
-from remit.parts.audit.formats.keys import PublicKey, Signer, read_keys
+from remit.parts.audit.formats.account import Bundle, ExportAccount, FormError, pack, undecidable
+from remit.parts.audit.formats.keys import OperatorSigner, PublicKey, read_keys
 
 _LONGEST: Final = 1 << 30
 _PEEK: Final = 64 * 1024
-SIGNED: Final[dict[str, Callable[[Account, Signer], bytes]]] = {
+SIGNED: Final[dict[str, Callable[[ExportAccount, OperatorSigner], bytes]]] = {
     "ael": lambda account, by: pack(ael.write(account, by)),
     "in-toto": lambda account, by: pack(intoto.write(account, by)),
     "receipts": lambda account, by: b"".join(receipts.write(account, by)),
 }
 """Writers of the file of a package's account, by format."""
-UNSIGNED: Final[dict[str, Callable[[Account], bytes]]] = {
+UNSIGNED: Final[dict[str, Callable[[ExportAccount], bytes]]] = {
     "ocsf": lambda account: b"".join(ocsf.write(account)),
     "otlp": otlp.write,
 }
 """Writers of formats that have no signature."""
 
 
-def check(place: Path, keys: Path | None) -> Answer | None:
+def check(place: Path, keys: Path | None) -> CheckAnswer | None:
     """Check a file of any of the formats; None: it has another. Raise OSError, and UsageError for the keys."""
     known = read_keys(keys) if keys is not None else {}
     try:
@@ -37,7 +37,7 @@ def check(place: Path, keys: Path | None) -> Answer | None:
     except FormError as error:
         return error.answer
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, RecursionError, msgspec.DecodeError) as error:
-        return Answer("undecidable", "form_invalid", f"it has the form of no format: {type(error).__name__}")
+        return CheckAnswer("undecidable", "form_invalid", f"it has the form of no format: {type(error).__name__}")
 
 
 def _is_package(place: Path) -> bool:
@@ -45,7 +45,7 @@ def _is_package(place: Path) -> bool:
         return {"events.ndjson", "proof.json"} <= set(file.namelist())
 
 
-def _check(place: Path, known: Mapping[str, PublicKey]) -> Answer | None:
+def _check(place: Path, known: Mapping[str, PublicKey]) -> CheckAnswer | None:
     if place.is_dir() or zipfile.is_zipfile(place):
         if place.is_file() and _is_package(place):
             return None  # which has a check of its own, and is strict about names

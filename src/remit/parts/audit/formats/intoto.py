@@ -15,9 +15,9 @@ import msgspec
 from remit.canonical import canonical, digest, sha256
 from remit.clock import isoformat
 from remit.journal import kinds as k
-from remit.parts.audit.formats.account import Account, Entry
+from remit.parts.audit.formats.account import AccountEntry, ExportAccount
 from remit.parts.audit.formats.agent_action import PAYLOAD_TYPE, PREDICATE, chain_hash, envelope_message
-from remit.parts.audit.formats.keys import Signer
+from remit.parts.audit.formats.keys import OperatorSigner
 from remit.version import __version__
 
 ATTESTATIONS: Final = "attestations.intoto.jsonl"
@@ -39,7 +39,7 @@ _MCP: Final = "mcp."
 _ID_BYTES: Final = 128
 
 
-def write(account: Account, signer: Signer) -> dict[str, bytes]:
+def write(account: ExportAccount, signer: OperatorSigner) -> dict[str, bytes]:
     """Return the records and the statements of a package's calls."""
     records, envelopes = list[bytes](), list[bytes]()
     for stream in account.streams:
@@ -55,14 +55,14 @@ def write(account: Account, signer: Signer) -> dict[str, bytes]:
 class _Chain:
     """The records of one stream, and their statements."""
 
-    def __init__(self, account: Account, signer: Signer, stream: str) -> None:
+    def __init__(self, account: ExportAccount, signer: OperatorSigner, stream: str) -> None:
         self.records, self.envelopes = list[bytes](), list[bytes]()
         self._account, self._signer, self._stream = account, signer, stream
         self._root = self._head = ""
         self._since = 0
         """Records since the last break."""
 
-    def take(self, entry: Entry) -> None:
+    def take(self, entry: AccountEntry) -> None:
         """Add the record of an event, if it has one."""
         if entry.row.action == "tool_call":
             self._add(_call(self._account, entry, self._head or "genesis"), entry)
@@ -71,14 +71,14 @@ class _Chain:
             self._add({**_common(entry, "chain_break"), "reason": "crash_recovery", **prior}, entry)
             self._since = 0
 
-    def end(self, last: Entry) -> None:
+    def end(self, last: AccountEntry) -> None:
         """Add the checkpoint, by which records missing from the end are found out once it is kept elsewhere."""
         if self._head:
             state = {"sequence": 1, "recordCount": self._since, "previousHash": self._head}
             record = {**_common(last, "checkpoint"), "id": f"checkpoint:{self._head}", **state}
             self._add({**record, "parties": [_party(("sequence", "recordCount", "previousHash"))]}, None)
 
-    def _add(self, record: dict[str, Any], entry: Entry | None) -> None:
+    def _add(self, record: dict[str, Any], entry: AccountEntry | None) -> None:
         record["attestation"] = self._signer.sign(_signing_form(record)).hex()
         line = canonical(record)
         self._head = chain_hash(line)
@@ -100,14 +100,14 @@ class _Chain:
         self.envelopes.append(canonical(envelope) + b"\n")
 
 
-def _common(entry: Entry, kind: str) -> dict[str, Any]:
+def _common(entry: AccountEntry, kind: str) -> dict[str, Any]:
     ident = getattr(entry.payload, "invocation_id", "") or entry.place
     if len(ident.encode()) > _ID_BYTES:
         ident = sha256(ident.encode())
     return {"id": ident, "type": kind, "timestamp": isoformat(entry.at)}
 
 
-def _call(account: Account, entry: Entry, previous: str) -> dict[str, Any]:
+def _call(account: ExportAccount, entry: AccountEntry, previous: str) -> dict[str, Any]:
     """Return the record of a call that ran, or that was refused."""
     payload = entry.payload
     if not isinstance(payload, k.ToolInvocationStarted | k.GateRefused):
@@ -142,7 +142,7 @@ def _call(account: Account, entry: Entry, previous: str) -> dict[str, Any]:
     }
 
 
-def _ending(payload: k.ToolInvocationStarted | k.GateRefused, ended: Entry | None) -> dict[str, Any]:
+def _ending(payload: k.ToolInvocationStarted | k.GateRefused, ended: AccountEntry | None) -> dict[str, Any]:
     if isinstance(payload, k.GateRefused):
         return {"durationMs": 0, "success": False, "errorClass": payload.code}
     outcome = ended.payload if ended is not None else None
@@ -157,7 +157,10 @@ def _ending(payload: k.ToolInvocationStarted | k.GateRefused, ended: Entry | Non
 
 
 def _contents(
-    account: Account, entry: Entry, payload: k.ToolInvocationStarted | k.GateRefused, ended: Entry | None
+    account: ExportAccount,
+    entry: AccountEntry,
+    payload: k.ToolInvocationStarted | k.GateRefused,
+    ended: AccountEntry | None,
 ) -> dict[str, str]:
     """Return digests of what a tool of Remit's own got and gave; what an MCP server got is not kept byte for byte."""
     arguments = account.arguments(entry)
@@ -187,7 +190,9 @@ def _context(payload: k.ToolInvocationStarted | k.GateRefused) -> str:
     return digest({name: getattr(payload, name) for name in names}).removeprefix("sha256:")
 
 
-def _extensions(account: Account, entry: Entry, payload: k.ToolInvocationStarted | k.GateRefused) -> dict[str, Any]:
+def _extensions(
+    account: ExportAccount, entry: AccountEntry, payload: k.ToolInvocationStarted | k.GateRefused
+) -> dict[str, Any]:
     """Return what the predicate has no place for: the event, the transport in truth, and the approval."""
     own: dict[str, Any] = {"stream": entry.stream, "seq": entry.seq, "kind": entry.kind, "chain": entry.chain}
     own["protocol"] = "mcp" if payload.tool_name.startswith(_MCP) else "local"
@@ -211,7 +216,7 @@ def _party(scope: Any) -> dict[str, Any]:
     return {"party": "remit", "role": "witness", "scope": list(scope)}
 
 
-def _predicate(record: Mapping[str, Any], entry: Entry | None) -> dict[str, Any]:
+def _predicate(record: Mapping[str, Any], entry: AccountEntry | None) -> dict[str, Any]:
     """Return the view of a record that its statement shows."""
     kind = record["type"]
     predicate: dict[str, Any] = {"action": {"type": kind, "timestamp": record["timestamp"]}}

@@ -26,7 +26,7 @@ SIGNATURE_BYTES: Final = 64
 _HOW: Final = "Make one: openssl genpkey -algorithm ed25519 -out KEY.pem; chmod 600 KEY.pem; and set audit.key to it."
 
 
-class Signer:
+class OperatorSigner:
     """Signs with the operator's key."""
 
     def __init__(self, key: Ed25519PrivateKey) -> None:
@@ -68,10 +68,10 @@ def fingerprint(public: bytes) -> str:
     return hashlib.sha256(public).hexdigest()
 
 
-async def load_signer(own: AuditSettings, environ: Mapping[str, str], folder: Path) -> Signer:
+async def load_signer(own: AuditSettings, environ: Mapping[str, str], folder: Path) -> OperatorSigner:
     """Return who signs with the key that settings lead to. Raise SettingsError, which quotes nothing of the key."""
     keys = await KeyPlace("audit", own.key, own.key_command, _HOW).load(environ, folder)
-    return Signer(keys[0])
+    return OperatorSigner(keys[0])
 
 
 def read_keys(place: Path) -> Mapping[str, PublicKey]:

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from remit.canonical import canonical
-from remit.evidence.answer import Answer
+from remit.evidence.answer import CheckAnswer
 from remit.journal import kinds as k
-from remit.parts.audit.formats.account import Account, Entry, invalid, not_signed, strict
+from remit.parts.audit.formats.account import AccountEntry, ExportAccount, invalid, not_signed, strict
 from remit.parts.audit.formats.table import case_of
 from remit.version import __version__
 
@@ -22,14 +22,14 @@ _ALLOWED, _DENIED, _ASKED = (1, "Allowed"), (2, "Denied"), (99, "Asked")
 _MILLISECOND: Final = 1_000
 
 
-def write(account: Account) -> Iterator[bytes]:
+def write(account: ExportAccount) -> Iterator[bytes]:
     """Give the events of a package, a line each. They are not signed."""
     for entry in account.entries:
         if entry.row.ocsf:
             yield canonical(_event(account, entry)) + b"\n"
 
 
-def _event(account: Account, entry: Entry) -> dict[str, Any]:
+def _event(account: ExportAccount, entry: AccountEntry) -> dict[str, Any]:
     payload = entry.payload
     read = getattr(payload, "side_effect", "") == "read"
     activity = _READ if read else _OTHER
@@ -69,7 +69,7 @@ def _event(account: Account, entry: Entry) -> dict[str, Any]:
     return event
 
 
-def _status(account: Account, entry: Entry) -> tuple[tuple[int, str], str]:
+def _status(account: ExportAccount, entry: AccountEntry) -> tuple[tuple[int, str], str]:
     """Return how an act ended, and its code."""
     match entry.payload:
         case k.GateRefused() as refused:
@@ -90,7 +90,7 @@ def _status(account: Account, entry: Entry) -> tuple[tuple[int, str], str]:
             return _SUCCESS, ""
 
 
-def _actor(account: Account, entry: Entry) -> dict[str, Any]:
+def _actor(account: ExportAccount, entry: AccountEntry) -> dict[str, Any]:
     by = getattr(entry.payload, "by", "") or account.principal(entry)
     opening = account.opening(entry)
     name = getattr(opening.payload, "name", "") or getattr(opening.payload, "client", "") if opening is not None else ""
@@ -98,7 +98,7 @@ def _actor(account: Account, entry: Entry) -> dict[str, Any]:
     return {**actor, "user": {"name": by, "uid": by}} if by else actor
 
 
-def _api(account: Account, entry: Entry) -> dict[str, Any]:
+def _api(account: ExportAccount, entry: AccountEntry) -> dict[str, Any]:
     payload = entry.payload
     tool = getattr(payload, "tool_name", "") or getattr(payload, "llm_model", "")
     api: dict[str, Any] = {
@@ -116,7 +116,7 @@ def _api(account: Account, entry: Entry) -> dict[str, Any]:
     return api
 
 
-def check(data: bytes) -> Answer:
+def check(data: bytes) -> CheckAnswer:
     """Check the form of each event. Nothing in it is signed: no one vouches for it."""
     seen = set[str]()
     for number, line in enumerate(data.splitlines(), 1):

@@ -10,11 +10,11 @@ import re
 from typing import Any, Final
 
 from remit.canonical import canonical
-from remit.evidence.answer import Answer
+from remit.evidence.answer import CheckAnswer
 from remit.http.trace_context import PARENT, TraceContext
 from remit.ids import trace_id
 from remit.journal import kinds as k
-from remit.parts.audit.formats.account import Account, Entry, Links, invalid, not_signed, strict
+from remit.parts.audit.formats.account import AccountEntry, ExportAccount, Links, invalid, not_signed, strict
 from remit.version import __version__
 
 SCHEMA_URL: Final = "https://opentelemetry.io/schemas/1.38.0"
@@ -23,7 +23,7 @@ _IDS: Final = {"traceId": re.compile(r"[0-9a-f]{32}"), "spanId": re.compile(r"[0
 Attributes = dict[str, Any]
 
 
-def write(account: Account) -> bytes:
+def write(account: ExportAccount) -> bytes:
     """Return all spans of a package as one request. They are not signed."""
     return canonical(request([span_of(account, entry) for entry in account.entries if entry.row.span])) + b"\n"
 
@@ -36,7 +36,7 @@ def request(spans: list[dict[str, Any]]) -> dict[str, Any]:
     return {"resourceSpans": [{"resource": {"attributes": resource}, "scopeSpans": [scoped]}]}
 
 
-def span_of(account: Links, entry: Entry) -> dict[str, Any]:
+def span_of(account: Links, entry: AccountEntry) -> dict[str, Any]:
     """Return the span that begins with an event; its row says that there is one."""
     ended, attributes = _end(account, entry), _named(account, entry)
     trace, span = _trace(entry), _id(entry)
@@ -60,7 +60,7 @@ def span_of(account: Links, entry: Entry) -> dict[str, Any]:
     }
 
 
-def _trace(entry: Entry) -> str:
+def _trace(entry: AccountEntry) -> str:
     """Return the trace of a span: the one that the record names, else the one that belongs to its root."""
     named = getattr(entry.payload, "trace_id", "")
     if named:
@@ -71,12 +71,12 @@ def _trace(entry: Entry) -> str:
         return hashlib.sha256(entry.root.encode()).hexdigest()[:32]
 
 
-def _id(entry: Entry) -> str:
+def _id(entry: AccountEntry) -> str:
     """Return the id of a span: the one that was handed to the tool, else one that follows from the event's place."""
     return getattr(entry.payload, "span_id", "") or hashlib.sha256(entry.place.encode()).hexdigest()[:16]
 
 
-def _parent(account: Links, entry: Entry, trace: str) -> str:
+def _parent(account: Links, entry: AccountEntry, trace: str) -> str:
     """Return the span that a span lies below: the client's own, else that of the job or session; empty: none."""
     call = entry.payload
     if isinstance(call, k.ToolInvocationStarted):
@@ -87,7 +87,7 @@ def _parent(account: Links, entry: Entry, trace: str) -> str:
     return _id(root) if root is not None and root is not entry and _trace(root) == trace else ""
 
 
-def _end(account: Links, entry: Entry) -> int:
+def _end(account: Links, entry: AccountEntry) -> int:
     match entry.payload:
         case k.JobCreated() | k.SessionOpened():
             return account.last[entry.stream].at
@@ -99,7 +99,7 @@ def _end(account: Links, entry: Entry) -> int:
             return ended.at if ended is not None else entry.at
 
 
-def _named(account: Links, entry: Entry) -> Attributes:
+def _named(account: Links, entry: AccountEntry) -> Attributes:
     """Return the attributes of a span: conventional names where there are any, `remit.…` for the rest."""
     payload = entry.payload
     own: Attributes = {
@@ -126,7 +126,7 @@ def _named(account: Links, entry: Entry) -> Attributes:
     return {name: value for name, value in own.items() if value not in ("", None)}
 
 
-def _job_end(account: Links, entry: Entry) -> Attributes:
+def _job_end(account: Links, entry: AccountEntry) -> Attributes:
     ended = account.endings.get(entry.stream)
     match ended and ended.payload:
         case k.JobFailed() as failed:
@@ -140,7 +140,7 @@ def _job_end(account: Links, entry: Entry) -> Attributes:
 
 
 def _tool(
-    account: Links, entry: Entry, payload: k.ToolInvocationStarted | k.GateRefused | k.ConfirmationRequested
+    account: Links, entry: AccountEntry, payload: k.ToolInvocationStarted | k.GateRefused | k.ConfirmationRequested
 ) -> Attributes:
     own: Attributes = {"gen_ai.tool.name": payload.tool_name, "gen_ai.tool.type": "function"}
     if payload.tool_name.startswith("mcp."):
@@ -164,7 +164,7 @@ def _tool(
     return own | {"remit.outcome": outcome.outcome, "error.type": "" if outcome.outcome == "success" else code}
 
 
-def _model(account: Links, entry: Entry, payload: k.CommandStarted) -> Attributes:
+def _model(account: Links, entry: AccountEntry, payload: k.CommandStarted) -> Attributes:
     own: Attributes = {
         "gen_ai.provider.name": payload.llm_provider, "gen_ai.request.model": payload.llm_model,
         "gen_ai.request.temperature": payload.llm_temperature, "remit.invocation.id": payload.invocation_id,
@@ -202,7 +202,7 @@ def _any(value: Any) -> dict[str, Any]:
     return {"stringValue": value}
 
 
-def check(data: bytes) -> Answer:
+def check(data: bytes) -> CheckAnswer:
     """Check the form of each span. Nothing in it is signed: no one vouches for it."""
     spans = [
         span

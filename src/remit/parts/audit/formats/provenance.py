@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from remit.evidence.answer import Answer
+from remit.evidence.answer import CheckAnswer
 from remit.evidence.verify import counted
 from remit.parts.audit.formats.account import invalid, strict, undecidable
 from remit.parts.audit.formats.agent_action import opened
@@ -20,7 +20,7 @@ STATEMENT: Final = "https://in-toto.io/Statement/v1"
 PREDICATE: Final = "https://slsa.dev/provenance/v1"
 
 
-def check(place: Path, data: bytes, keys: Mapping[str, PublicKey]) -> Answer:
+def check(place: Path, data: bytes, keys: Mapping[str, PublicKey]) -> CheckAnswer:
     """Check that a statement is signed by a known key, and is of the files beside it."""
     is_signed = b'"payloadType"' in data
     statement = strict(opened(data.strip(), keys) if is_signed else data, "the statement")
@@ -32,7 +32,7 @@ def check(place: Path, data: bytes, keys: Mapping[str, PublicKey]) -> Answer:
     words = f"{counted(count, 'file')} beside it, as it says"
     if not count or not is_signed:
         raise undecidable("not_signed", f"{words}; nothing signs it")
-    return Answer("valid", None, f"{words}, and signed by a key that you named", count)
+    return CheckAnswer("valid", None, f"{words}, and signed by a key that you named", count)
 
 
 def _compare(folder: Path, subject: Mapping[str, Any]) -> None:

@@ -14,11 +14,19 @@ from typing import Any, Final
 
 from remit.canonical import canonical, digest
 from remit.clock import isoformat
-from remit.evidence.answer import Answer
+from remit.evidence.answer import CheckAnswer
 from remit.evidence.verify import counted
 from remit.journal import kinds as k
-from remit.parts.audit.formats.account import Account, Entry, FormError, canonical_of, invalid, strict, undecidable
-from remit.parts.audit.formats.keys import SIGNATURE_BYTES, PublicKey, Signer, instant
+from remit.parts.audit.formats.account import (
+    AccountEntry,
+    ExportAccount,
+    FormError,
+    canonical_of,
+    invalid,
+    strict,
+    undecidable,
+)
+from remit.parts.audit.formats.keys import SIGNATURE_BYTES, OperatorSigner, PublicKey, instant
 from remit.parts.audit.formats.table import DECISION, LIFECYCLE
 
 CONTEXT: Final = "AEV_RECEIPT_CONTEXT"
@@ -26,7 +34,7 @@ CONTEXT: Final = "AEV_RECEIPT_CONTEXT"
 _SIGNATURE: Final = {"alg", "kid", "sig"}
 
 
-def write(account: Account, signer: Signer) -> Iterator[bytes]:
+def write(account: ExportAccount, signer: OperatorSigner) -> Iterator[bytes]:
     """Give the receipts of a package, a line each."""
     for stream in account.streams:
         previous = ""
@@ -54,12 +62,12 @@ def policy_digest(policy_hash: str) -> str:
     return digest({"construction": "acta-policy-digest-v1", "engine": "remit", "files": [file]})
 
 
-def _type(entry: Entry) -> str:
+def _type(entry: AccountEntry) -> str:
     receipt = entry.row.receipt
     return "protectmcp:decision" if receipt in DECISION else "protectmcp:lifecycle" if receipt in LIFECYCLE else receipt
 
 
-def _members(account: Account, entry: Entry) -> dict[str, Any]:
+def _members(account: ExportAccount, entry: AccountEntry) -> dict[str, Any]:
     said, members = entry.row.receipt, dict[str, Any]()
     match entry.payload:
         case _ if said in LIFECYCLE:
@@ -92,7 +100,9 @@ def _members(account: Account, entry: Entry) -> dict[str, Any]:
 
 
 def _decision(
-    account: Account, entry: Entry, payload: k.ToolInvocationStarted | k.GateRefused | k.ConfirmationRequested
+    account: ExportAccount,
+    entry: AccountEntry,
+    payload: k.ToolInvocationStarted | k.GateRefused | k.ConfirmationRequested,
 ) -> dict[str, Any]:
     refused = payload.code if isinstance(payload, k.GateRefused) else ""
     members = {"tool_name": payload.tool_name, "decision": entry.row.receipt, "reason": refused or payload.rule_id}
@@ -111,7 +121,7 @@ def _decision(
 # --- the check
 
 
-def check(data: bytes, keys: Mapping[str, PublicKey]) -> Answer:
+def check(data: bytes, keys: Mapping[str, PublicKey]) -> CheckAnswer:
     """Check one receipt, or the receipts of a file with the chains that they are in."""
     lines = [data] if _is_one(data) else data.splitlines()
     receipts = [_envelope(line) for line in lines]
@@ -123,7 +133,7 @@ def check(data: bytes, keys: Mapping[str, PublicKey]) -> Answer:
     if len(receipts) > 1:  # one alone is judged by itself, as other verifiers do
         _check_ends([receipt["payload"] for receipt in receipts if "remit" in receipt["payload"]])
     words = f"{counted(len(receipts), 'receipt')}, each signed by a key that you named"
-    return Answer("valid", None, words, len(receipts))
+    return CheckAnswer("valid", None, words, len(receipts))
 
 
 def _is_one(data: bytes) -> bool:

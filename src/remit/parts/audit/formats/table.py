@@ -22,7 +22,7 @@ _PERSONS: Final = {Code.CONFIRMATION_DENIED.name: "denied", Code.CONFIRMATION_EX
 _LIFECYCLE: Final = "protectmcp:lifecycle"
 
 
-class Row(NamedTuple):
+class FormatRow(NamedTuple):
     """The forms of one kind of event, in one case of it; empty: the format has no place for it."""
 
     kind: str
@@ -45,25 +45,29 @@ class Row(NamedTuple):
 
 
 ROWS: Final = (
-    Row("job_created", "", EVENTS, "job.opened", "internal", receipt="session_start", span="invoke_agent"),
-    Row("session_opened", "", EVENTS, "session.opened", "internal", receipt="session_start", span="invoke_agent"),
-    Row("job_completed", "", EVENTS, "job.ended", "internal", receipt="session_end"),
-    Row("job_failed", "", EVENTS, "job.ended", "internal", receipt="session_end"),
-    Row("job_cancelled", "", EVENTS, "job.ended", "internal", receipt="session_end"),
+    FormatRow("job_created", "", EVENTS, "job.opened", "internal", receipt="session_start", span="invoke_agent"),
+    FormatRow("session_opened", "", EVENTS, "session.opened", "internal", receipt="session_start", span="invoke_agent"),
+    FormatRow("job_completed", "", EVENTS, "job.ended", "internal", receipt="session_end"),
+    FormatRow("job_failed", "", EVENTS, "job.ended", "internal", receipt="session_end"),
+    FormatRow("job_cancelled", "", EVENTS, "job.ended", "internal", receipt="session_end"),
     *(
-        Row(
+        FormatRow(
             "tool_invocation_started", case, DECISIONS, "tool.call", "out", "tool_call", "allow", "call", "execute_tool"
         )
         for case in ("allowed", "approved", "remembered")
     ),
-    Row("tool_invocation_finished", "", EVENTS, "tool.result", "in", receipt="dev.remit:outcome"),
-    Row("tool_invocation_finished", "uncertain", EVENTS, "tool.unknown", "in", receipt="dev.remit:outcome"),
+    FormatRow("tool_invocation_finished", "", EVENTS, "tool.result", "in", receipt="dev.remit:outcome"),
+    FormatRow("tool_invocation_finished", "uncertain", EVENTS, "tool.unknown", "in", receipt="dev.remit:outcome"),
     *(
-        Row("gate_refused", case, DECISIONS, "tool.refused", "internal", "tool_call", said, "refusal", "execute_tool")
+        FormatRow(
+            "gate_refused", case, DECISIONS, "tool.refused", "internal", "tool_call", said, "refusal", "execute_tool"
+        )
         for case, said in (("policy", "deny"), ("limit", "rate_limit"), ("person", "deny"), ("stage", "deny"))
     ),
-    Row("gate_refused", "model", DECISIONS, "model.refused", "internal", "", "dev.remit:model", "refusal", "chat"),
-    Row(
+    FormatRow(
+        "gate_refused", "model", DECISIONS, "model.refused", "internal", "", "dev.remit:model", "refusal", "chat"
+    ),
+    FormatRow(
         "confirmation_requested",
         "",
         DECISIONS,
@@ -74,26 +78,26 @@ ROWS: Final = (
         "question",
         "await_approval",
     ),
-    Row("confirmation_requested", "wait", EVENTS, "call.waits", "internal"),
-    Row("confirmation_decided", "", DECISIONS, "approval.given", "internal", "", "dev.remit:approval", "answer"),
-    Row("confirmation_decided", "wait", EVENTS, "call.answered", "internal"),
-    Row("confirmation_used", "", EVENTS, "approval.spent", "internal"),
-    Row("approval_remembered", "", EVENTS, "grant.made", "internal", receipt="dev.remit:grant", ocsf="grant"),
-    Row("approval_revoked", "", EVENTS, "grant.ended", "internal", receipt="dev.remit:grant", ocsf="grant"),
-    Row("budget_reached", "", EVENTS, "budget.reached", "internal"),
-    Row("limit_returned", "", EVENTS, "limit.returned", "internal"),
-    Row("limit_taken", "", EVENTS, "limit.taken", "internal"),
-    Row("command_started", "", DECISIONS, "model.call", "out", "", "dev.remit:model", "model", "chat"),
-    Row("command_committed", "", EVENTS, "model.answer", "in"),
-    Row("evidence_attached", "", EVENTS, "evidence", "internal"),
-    Row("bytes_kept", "", EVENTS, "evidence", "internal"),
-    Row("call_ungoverned", "", EVENTS, "tool.ungoverned", "internal"),
-    Row("recovery_started", "", EVENTS, "recorder.taken_over", "internal", "chain_break"),
-    Row("version_mismatch_recorded", "", EVENTS, "drift.version", "internal", receipt="config_change"),
-    Row("schema_drift_recorded", "", EVENTS, "drift.schema", "internal", receipt="config_change"),
-    Row("model_drift_recorded", "", EVENTS, "drift.model", "internal", receipt="config_change"),
-    Row("mcp_tools_pinned", "", EVENTS, "tools.pinned", "internal", receipt="config_change"),
-    Row("subject_erased", "", EVENTS, "payload.erased", "internal", receipt="dev.remit:erasure", ocsf="erasure"),
+    FormatRow("confirmation_requested", "wait", EVENTS, "call.waits", "internal"),
+    FormatRow("confirmation_decided", "", DECISIONS, "approval.given", "internal", "", "dev.remit:approval", "answer"),
+    FormatRow("confirmation_decided", "wait", EVENTS, "call.answered", "internal"),
+    FormatRow("confirmation_used", "", EVENTS, "approval.spent", "internal"),
+    FormatRow("approval_remembered", "", EVENTS, "grant.made", "internal", receipt="dev.remit:grant", ocsf="grant"),
+    FormatRow("approval_revoked", "", EVENTS, "grant.ended", "internal", receipt="dev.remit:grant", ocsf="grant"),
+    FormatRow("budget_reached", "", EVENTS, "budget.reached", "internal"),
+    FormatRow("limit_returned", "", EVENTS, "limit.returned", "internal"),
+    FormatRow("limit_taken", "", EVENTS, "limit.taken", "internal"),
+    FormatRow("command_started", "", DECISIONS, "model.call", "out", "", "dev.remit:model", "model", "chat"),
+    FormatRow("command_committed", "", EVENTS, "model.answer", "in"),
+    FormatRow("evidence_attached", "", EVENTS, "evidence", "internal"),
+    FormatRow("bytes_kept", "", EVENTS, "evidence", "internal"),
+    FormatRow("call_ungoverned", "", EVENTS, "tool.ungoverned", "internal"),
+    FormatRow("recovery_started", "", EVENTS, "recorder.taken_over", "internal", "chain_break"),
+    FormatRow("version_mismatch_recorded", "", EVENTS, "drift.version", "internal", receipt="config_change"),
+    FormatRow("schema_drift_recorded", "", EVENTS, "drift.schema", "internal", receipt="config_change"),
+    FormatRow("model_drift_recorded", "", EVENTS, "drift.model", "internal", receipt="config_change"),
+    FormatRow("mcp_tools_pinned", "", EVENTS, "tools.pinned", "internal", receipt="config_change"),
+    FormatRow("subject_erased", "", EVENTS, "payload.erased", "internal", receipt="dev.remit:erasure", ocsf="erasure"),
 )
 LIFECYCLE: Final = frozenset({"session_start", "session_end", "config_change"})
 """Receipts of the type `protectmcp:lifecycle`."""
@@ -102,11 +106,11 @@ DECISION: Final = frozenset({"allow", "deny", "rate_limit", "require_approval"})
 _BY_CASE: Final = {(row.kind, row.case): row for row in ROWS}
 
 
-def row_of(kind: str, stream: str, payload: Payload | None) -> Row:
+def row_of(kind: str, stream: str, payload: Payload | None) -> FormatRow:
     """Return the row of an event."""
     case = case_of(stream, payload)
     row = _BY_CASE.get((kind, case)) or _BY_CASE.get((kind, ""))
-    return row or Row(kind, "", EVENTS, f"remit.{kind}", "internal")
+    return row or FormatRow(kind, "", EVENTS, f"remit.{kind}", "internal")
 
 
 def case_of(stream: str, payload: Payload | None) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from remit.errors import AppendConflictError
 from remit.http.retry import retry_after
-from remit.journal.event import Fold
+from remit.journal.event import JournalFold
 from remit.parts.audit.collector import deliver, encode
 from remit.parts.audit.formats.otlp import request
 from remit.parts.audit.telemetry.spans import KINDS, Span, Spans
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from remit.journal.journal import Journal
     from remit.journal.leases import HeldLease
     from remit.metrics.registry import Registry
-    from remit.parts.audit.telemetry.settings import Target
+    from remit.parts.audit.telemetry.settings import SpanTarget
 
 _log: Final = logging.getLogger("remit.telemetry")
 FOLD: Final = "telemetry"
@@ -45,7 +45,7 @@ class Exporter:
     def __init__(
         self,
         journal: Journal,
-        target: Target,
+        target: SpanTarget,
         metrics: Registry,
         *,
         values: bool,
@@ -95,7 +95,7 @@ class Exporter:
             await self._send(ended, held)
         self._position = page.position
         if ended or self._position - self._kept >= _KEPT:
-            fold = Fold(name=FOLD, position=self._position, data=b"")
+            fold = JournalFold(name=FOLD, position=self._position, data=b"")
             if self._position > self._kept and await self._journal.folds.keep([fold], self._kept):
                 self._kept = self._position
         return page.more

@@ -54,7 +54,7 @@ class TelemetrySettings(Section, frozen=True):
 _OTLP: Final = "OTEL_EXPORTER_OTLP_"
 
 
-class Target(NamedTuple):
+class SpanTarget(NamedTuple):
     """Where spans go."""
 
     url: str
@@ -63,14 +63,14 @@ class Target(NamedTuple):
     headers: Mapping[str, str]
 
 
-def target_of(own: TelemetrySettings, environ: Mapping[str, str]) -> Target | None:
+def target_of(own: TelemetrySettings, environ: Mapping[str, str]) -> SpanTarget | None:
     """Return where spans go, with the headers as they are sent; None: nowhere.
 
     The settings come before the variables by which other programs of the machine find their collector. Raise
     SettingsError, which quotes no value, for what cannot be sent, or not in the way that a variable wants.
     """
     if own.otlp_url:
-        return Target(own.otlp_url, "telemetry.otlp_url", _expanded(own.headers, environ))
+        return SpanTarget(own.otlp_url, "telemetry.otlp_url", _expanded(own.headers, environ))
     if environ.get("OTEL_SDK_DISABLED", "").lower() == "true" or environ.get("OTEL_TRACES_EXPORTER") == "none":
         return None
     source, url = _first(environ, "ENDPOINT")
@@ -88,7 +88,7 @@ def target_of(own: TelemetrySettings, environ: Mapping[str, str]) -> Target | No
         **headers_by(environ.get(f"{_OTLP}HEADERS", "")),
         **headers_by(environ.get(f"{_OTLP}TRACES_HEADERS", "")),
     }
-    return Target(url, source, _expanded(own.headers, environ) or headers)
+    return SpanTarget(url, source, _expanded(own.headers, environ) or headers)
 
 
 def _first(environ: Mapping[str, str], name: str) -> tuple[str, str]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from remit.errors import ChainBrokenError
 from remit.journal import kinds as k
 from remit.journal.blobs import BlobRef
-from remit.parts.audit.formats.account import Entry, Links, entry_of
+from remit.parts.audit.formats.account import AccountEntry, Links, entry_of
 from remit.parts.audit.formats.otlp import as_attributes, span_of
 from remit.redact import mask
 
@@ -44,9 +44,9 @@ class Spans:
     def __init__(self, journal: Journal, *, values: bool) -> None:
         self._journal = journal
         self._values = values
-        self._begun: dict[tuple[str, str], Entry] = {}
+        self._begun: dict[tuple[str, str], AccountEntry] = {}
         """By stream, and by invocation or question."""
-        self._roots: dict[str, tuple[Entry, ...]] = {}
+        self._roots: dict[str, tuple[AccountEntry, ...]] = {}
 
     async def of(self, event: Event) -> list[Span]:
         """Return the spans that end with an event of KINDS; a stream that is damaged has none. Raise JournalError."""
@@ -55,7 +55,7 @@ class Spans:
         except ChainBrokenError:  # `remit verify` tells it; others go on
             return []
 
-    async def _of(self, entry: Entry) -> list[Span]:
+    async def _of(self, entry: AccountEntry) -> list[Span]:
         if entry.row.case == "wait":  # of a question, which is told by its own stream
             return []
         if isinstance(entry.payload, _BEGINS):
@@ -74,7 +74,7 @@ class Spans:
         lost = [key for key in self._begun if key[0] == entry.stream]
         return [await self._span(begin, entry) for begin in (*root, *(self._begun.pop(key) for key in lost))]
 
-    async def _span(self, begin: Entry, end: Entry) -> Span:
+    async def _span(self, begin: AccountEntry, end: AccountEntry) -> Span:
         links = Links()
         links.salted.add(begin.root)  # digests of values are not sent: a small value can be guessed from one
         for entry in {one.place: one for one in (*await self._root(begin.root), begin, end)}.values():
@@ -84,7 +84,7 @@ class Spans:
             span["attributes"] += as_attributes(await self._values_of(begin.payload, end))
         return span
 
-    async def _values_of(self, call: k.ToolInvocationStarted, end: Entry) -> dict[str, str]:
+    async def _values_of(self, call: k.ToolInvocationStarted, end: AccountEntry) -> dict[str, str]:
         values = {"gen_ai.tool.call.arguments": await self._value(call.args, call.args_blob)}
         if isinstance(end.payload, k.ToolInvocationFinished):
             values["gen_ai.tool.call.result"] = await self._value(end.payload.result, end.payload.result_blob)
@@ -97,7 +97,7 @@ class Spans:
         text = await self._journal.value(inline, ref)
         return mask(text.decode()) if text is not None and len(text) <= _LONGEST else ""
 
-    async def _root(self, stream: str) -> tuple[Entry, ...]:
+    async def _root(self, stream: str) -> tuple[AccountEntry, ...]:
         """Return the first events of the job or session that a stream belongs to."""
         known = self._roots.get(stream)
         if known is None:
@@ -110,7 +110,7 @@ class Spans:
             _remember(self._roots, stream, known)
         return known
 
-    async def _begin_of(self, end: Entry) -> Entry | None:
+    async def _begin_of(self, end: AccountEntry) -> AccountEntry | None:
         """Look for what an end ends, backwards in its stream."""
         last = end.seq - 1
         while last > 0:
@@ -123,11 +123,11 @@ class Spans:
         return None
 
 
-def _entry(event: Event) -> Entry:
+def _entry(event: Event) -> AccountEntry:
     return entry_of(event.stream, event.seq, event.kind, event.at, event.hash.hex(), event.data)
 
 
-def _key(entry: Entry) -> tuple[str, str]:
+def _key(entry: AccountEntry) -> tuple[str, str]:
     name = getattr(entry.payload, "invocation_id", "") or getattr(entry.payload, "confirmation", "")
     return entry.stream, str(name)
 

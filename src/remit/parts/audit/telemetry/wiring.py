@@ -14,7 +14,7 @@ from remit.capability import Check, Look
 from remit.errors import AppendConflictError, JournalError, SettingsError
 from remit.parts.audit.kinds import TelemetryBegun
 from remit.parts.audit.telemetry.settings import TelemetrySettings, target_of
-from remit.service.calls import Turns
+from remit.service.calls import TurnTaking
 from remit.settings.parts import settings_of
 from remit.settings.pictures import address
 from remit.tasks import first
@@ -63,7 +63,7 @@ async def send_beside(remit: Remit) -> AsyncIterator[None]:
 
 async def _send(remit: Remit, exporter: Exporter, tell: Callable[[str], object]) -> bool:
     """Send spans while no other process does; return True, at the end."""
-    turns = Turns(remit.runtime.journal)
+    turns = TurnTaking(remit.runtime.journal)
     while True:
         await first(remit.service.workers.rested(tell, _AGAIN_S), exporter.ending.wait())
         try:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import click
 
 from remit.cli import exit_codes
-from remit.cli.context import State
+from remit.cli.context import CommandState
 from remit.cli.options import json_option, pass_state
 from remit.cli.output import counted, one_line
 
@@ -44,7 +44,7 @@ _STYLES: Final = {"looser": "warn", "stricter": "warn", "people": "dim"}
 )
 @json_option("the decisions that would change")
 @pass_state
-def command(state: State, file: Path, since: str | None, fails: str) -> int:
+def command(state: CommandState, file: Path, since: str | None, fails: str) -> int:
     """Take recorded decisions again under other rules.
 
     Works from the record alone: arguments, callers, origins, earlier results and what was taken of limits. Shows what
@@ -78,7 +78,7 @@ def _policy_in(file: Path) -> dict[str, Any]:
     return {"rules": filled(table["rules"], table.get("pots", {})), **more}
 
 
-def _print(state: State, report: BacktestReport) -> None:
+def _print(state: CommandState, report: BacktestReport) -> None:
     from remit.cli.tables import moment
 
     out = state.output.out
@@ -98,7 +98,7 @@ def _print(state: State, report: BacktestReport) -> None:
         state.note(f"{counted(count, 'decision')} could not be taken again: {reason}")
 
 
-def _change(state: State, change: Change) -> None:
+def _change(state: CommandState, change: Change) -> None:
 
     out = state.output.out
     what = f"{_WAS[change.recorded]} → {_WAS[change.now]}" if change.recorded != change.now else "asks other people"

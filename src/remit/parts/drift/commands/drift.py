@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from remit.cli import complete, exit_codes
-from remit.cli.context import State
+from remit.cli.context import CommandState
 from remit.cli.options import json_option, pass_state
 from remit.cli.output import counted, one_line, reserved_stdout
 
@@ -34,7 +34,13 @@ _CALLS: Final = {"refused": "would be refused", "asks": "would need approval", "
 @pass_state
 @click.pass_context
 def command(
-    context: click.Context, state: State, job: str | None, everything: bool, tool: str, model: str, since: str | None
+    context: click.Context,
+    state: CommandState,
+    job: str | None,
+    everything: bool,
+    tool: str,
+    model: str,
+    since: str | None,
 ) -> int:
     """Say what is different today from what was recorded.
 
@@ -62,7 +68,7 @@ def command(
     return exit_codes.DIVERGED if report.differs else exit_codes.OK
 
 
-def _print(state: State, report: DriftReport) -> None:
+def _print(state: CommandState, report: DriftReport) -> None:
     for tool in report.tools:
         _tool(state, tool)
     for code in report.code:
@@ -85,7 +91,7 @@ def _print(state: State, report: DriftReport) -> None:
         out.line(f"{out.style('same', 'ok')}  nothing differs from what is recorded ({report.decisions} decisions)")
 
 
-def _print_going_on(state: State, report: DriftReport) -> None:
+def _print_going_on(state: CommandState, report: DriftReport) -> None:
     from remit.service.replay import GOING_ON
 
     out = state.output.out
@@ -95,7 +101,7 @@ def _print_going_on(state: State, report: DriftReport) -> None:
         out.line(f"    {one_line(reason)}")
 
 
-def _tool(state: State, tool: ToolDrift) -> None:
+def _tool(state: CommandState, tool: ToolDrift) -> None:
     from remit.cli.tables import moment
 
     out = state.output.out
@@ -117,7 +123,7 @@ def _tool(state: State, tool: ToolDrift) -> None:
         out.line(f"  {out.style(_CALLS[call.change], 'warn')}  {call.job} step {call.step}  {out.style(reason, 'dim')}")
 
 
-def _code(state: State, code: CodeDrift) -> None:
+def _code(state: CommandState, code: CodeDrift) -> None:
 
     out = state.output.out
     current = code.current or "not here"
@@ -127,7 +133,7 @@ def _code(state: State, code: CodeDrift) -> None:
     out.line(f"{change}  {what}  {one_line(code.recorded or 'none')} → {one_line(current)}; {jobs}")
 
 
-def _skill(state: State, skill: SkillDrift) -> None:
+def _skill(state: CommandState, skill: SkillDrift) -> None:
 
     out = state.output.out
     change = out.style("changed" if skill.current else "gone", "warn")
@@ -136,7 +142,7 @@ def _skill(state: State, skill: SkillDrift) -> None:
     out.line(f"{change}  skill {one_line(skill.name)}  {skill.recorded[:19]}… → {current}; {jobs}")
 
 
-def _model(state: State, model: ModelDrift) -> None:
+def _model(state: CommandState, model: ModelDrift) -> None:
     from remit.cli.tables import moment
 
     out = state.output.out
@@ -151,7 +157,7 @@ def _named(info: ModelInfo) -> str:
     return " ".join(filter(None, (f"{info.provider}/{info.name}", version)))
 
 
-def _output(state: State, output: OutputDrift) -> None:
+def _output(state: CommandState, output: OutputDrift) -> None:
 
     out = state.output.out
     what = f"{output.different} different answers of {output.answers}, by {counted(output.models, 'model')}"

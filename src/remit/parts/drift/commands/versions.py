@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from remit.cli import exit_codes
-from remit.cli.context import State
+from remit.cli.context import CommandState
 from remit.cli.options import catalog_option, json_option, live_option, pass_state
 from remit.cli.output import counted, one_line
 
@@ -27,7 +27,7 @@ _RETIRE: Final = {
 @live_option
 @json_option("what open jobs need, and what can be retired")
 @pass_state
-def command(state: State, live: bool) -> int:
+def command(state: CommandState, live: bool) -> int:
     """Say which versions open jobs need, and what can be retired.
 
     Lists each version of a recipe, of plans and of a tool that jobs which have not ended were recorded under, and
@@ -43,11 +43,11 @@ def command(state: State, live: bool) -> int:
     return exit_codes.ERROR if missing else exit_codes.OK
 
 
-def _print(state: State, report: VersionsReport) -> None:
-    from remit.cli.tables import Column, table
+def _print(state: CommandState, report: VersionsReport) -> None:
+    from remit.cli.tables import TableColumn, table
 
     out = state.output.out
-    columns = ("NEEDED", "VERSION", "JOBS", Column("SERVED", states=True), Column("BY", whole=False))
+    columns = ("NEEDED", "VERSION", "JOBS", TableColumn("SERVED", states=True), TableColumn("BY", whole=False))
     rows = [(*_what(need), str(need.open), _SERVED[need.served], _by(need)) for need in report.needs]
     table(out, columns, rows)
     if not report.needs:

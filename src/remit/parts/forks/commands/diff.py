@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from remit.cli import complete, exit_codes
-from remit.cli.context import State
+from remit.cli.context import CommandState
 from remit.cli.options import json_option, pass_state
 from remit.cli.output import clean, counted, one_line
 
 if TYPE_CHECKING:
     from remit.cli.access import Opened
-    from remit.cli.output import Channel
+    from remit.cli.output import OutputChannel
     from remit.parts.forks.diff import RunDiff, RunTotals, StepDiff
 
 _MARKS: Final = {"same": (" ", ""), "changed": ("~", "warn"), "removed": ("-", "fail"), "added": ("+", "ok")}
@@ -25,7 +25,7 @@ _MARKS: Final = {"same": (" ", ""), "changed": ("~", "warn"), "removed": ("-", "
 @click.option("--every", is_flag=True, help="Also list the steps that are the same.")
 @json_option("both runs, and the steps that differ")
 @pass_state
-def command(state: State, a: str, b: str, every: bool) -> int:
+def command(state: CommandState, a: str, b: str, every: bool) -> int:
     """Compare two runs step by step.
 
     Aligns the steps of two jobs, or sessions, by place, tool and arguments, and shows which were put in, left out, or
@@ -44,7 +44,7 @@ def command(state: State, a: str, b: str, every: bool) -> int:
     return exit_codes.DIVERGED if differs else exit_codes.OK
 
 
-def _print(out: Channel, diff: RunDiff) -> None:
+def _print(out: OutputChannel, diff: RunDiff) -> None:
     from remit.cli.tables import fields
 
     out.line(f"a  {diff.a.job}  {diff.a.name}  {out.style(diff.a.state, diff.a.state)}  {_totals(diff.a)}")
@@ -58,7 +58,7 @@ def _print(out: Channel, diff: RunDiff) -> None:
     out.line("steps: " + ", ".join(words))
 
 
-def _print_step(out: Channel, step: StepDiff) -> None:
+def _print_step(out: OutputChannel, step: StepDiff) -> None:
     from remit.cli.tables import fields
 
     mark, style = _MARKS[step.change]

@@ -9,7 +9,7 @@ import click
 import msgspec
 
 from remit.cli import complete
-from remit.cli.context import State
+from remit.cli.context import CommandState
 from remit.cli.options import json_option, pass_state, wait_option
 from remit.codes import Code
 from remit.errors import UsageError
@@ -45,7 +45,7 @@ _SET: Final = "Write STEP.result=JSON or STEP.args=JSON."
 @json_option("job, state, and result or error")
 @pass_state
 def command(
-    state: State,
+    state: CommandState,
     job: str,
     at: str,
     inputs: tuple[str, ...],
@@ -86,7 +86,7 @@ def command(
     return work_on(state, choose, patient=patient, tell=lambda state, ends: _tell(state, ends, tools, models))
 
 
-def _tell(state: State, ends: list[End], tools: Iterable[str], models: Iterable[str]) -> None:
+def _tell(state: CommandState, ends: list[End], tools: Iterable[str], models: Iterable[str]) -> None:
     """Print how the fork was left, and which changes it made no use of."""
     from remit.cli.ends import present
 

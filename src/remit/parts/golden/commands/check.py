@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 import click
 
-from remit.cli.context import State
+from remit.cli.context import CommandState
 from remit.cli.options import json_option, pass_state
 from remit.cli.output import counted, one_line
 
@@ -41,7 +41,7 @@ _FILE: Final = click.Path(dir_okay=False, path_type=Path)
 @json_option("status, counts, and each job with its class and what differs")
 @pass_state
 def command(
-    state: State,
+    state: CommandState,
     golden: tuple[Path, ...],
     labels: tuple[str, ...],
     warn: str,
@@ -80,7 +80,7 @@ def command(
     return report.status
 
 
-def _print(state: State, report: CheckReport) -> None:
+def _print(state: CommandState, report: CheckReport) -> None:
     from remit.parts.golden.report import details
 
     out = state.output.out

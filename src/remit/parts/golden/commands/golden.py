@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from remit.cli import complete
-from remit.cli.context import State
-from remit.cli.group import Entry, LazyGroup, show_help
+from remit.cli.context import CommandState
+from remit.cli.group import LazyCommand, LazyGroup, show_help
 from remit.cli.options import json_option, pass_state
 from remit.cli.output import counted
 from remit.errors import UsageError
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 FOLDER: Final = "golden"
 _MOST: Final = 1_000
-COMMANDS: Final = {"add": Entry("Golden jobs", "Export a job to a file of a folder.")}
+COMMANDS: Final = {"add": LazyCommand("Golden jobs", "Export a job to a file of a folder.")}
 
 
 @click.group("golden", cls=LazyGroup, package="remit.parts.golden.commands.golden", entries=COMMANDS)
@@ -42,7 +42,7 @@ def command(context: click.Context) -> None:
 @json_option("file, name, events and secrets of each; a list")
 @pass_state
 def add(
-    state: State, job: str | None, labels: tuple[str, ...], name: str, folder: Path, variables: tuple[str, ...]
+    state: CommandState, job: str | None, labels: tuple[str, ...], name: str, folder: Path, variables: tuple[str, ...]
 ) -> int:
     """Export a job to a file of a folder.
 
@@ -74,7 +74,7 @@ def add(
     return state.listing(rows, _print, "no such jobs")
 
 
-def _print(state: State, rows: list[dict[str, Any]]) -> None:
+def _print(state: CommandState, rows: list[dict[str, Any]]) -> None:
 
     for row in rows:
         replaced = f", {counted(row['secrets'], 'secret')} replaced" if row["secrets"] else ""

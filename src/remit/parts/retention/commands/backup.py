@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from remit.cli import exit_codes
-from remit.cli.context import State
+from remit.cli.context import CommandState
 from remit.cli.file_writer import require_free
 from remit.cli.options import json_option, pass_state
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @click.option("--force", is_flag=True, help="Replace an existing file.")
 @json_option("the file, its size, and what was checked")
 @pass_state
-def command(state: State, file: Path, *, verified: bool, force: bool) -> int:
+def command(state: CommandState, file: Path, *, verified: bool, force: bool) -> int:
     """Back up a journal that is a file, while workers and servers go on.
 
     FILE holds the journal as of one moment. It runs no jobs (JOURNAL_BACKUP): if the journal is lost, put FILE in its
@@ -41,7 +41,7 @@ def command(state: State, file: Path, *, verified: bool, force: bool) -> int:
     return exit_codes.OK if made.ok else exit_codes.DAMAGED
 
 
-def _print(state: State, made: Backup) -> None:
+def _print(state: CommandState, made: Backup) -> None:
     from remit.cli.output import clean, counted
 
     out = state.output.out

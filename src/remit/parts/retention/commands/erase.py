@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from remit.cli import exit_codes
-from remit.cli.context import State
+from remit.cli.context import CommandState
 from remit.cli.options import json_option, pass_state
 from remit.codes import Code
 from remit.errors import NotFoundError, UsageError
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @json_option("what was erased or would be, and what cannot be")
 @pass_state
-def command(state: State, subject: str, reason: str, *, dry_run: bool, yes: bool) -> int:
+def command(state: CommandState, subject: str, reason: str, *, dry_run: bool, yes: bool) -> int:
     """Erase every value that was recorded about a subject.
 
     Shows what would go, and asks at the terminal first. Events, hashes and times stay, so that the journal still
@@ -53,7 +53,7 @@ def command(state: State, subject: str, reason: str, *, dry_run: bool, yes: bool
     return exit_codes.ERROR if incomplete and not dry_run else exit_codes.OK
 
 
-async def _erase(state: State, remit: Remit, subject: str, reason: str, *, dry_run: bool, yes: bool) -> Erased:
+async def _erase(state: CommandState, remit: Remit, subject: str, reason: str, *, dry_run: bool, yes: bool) -> Erased:
     from remit.settings.principal import principal
 
     streams = remit.service.streams
@@ -71,7 +71,7 @@ async def _erase(state: State, remit: Remit, subject: str, reason: str, *, dry_r
     return await streams.erase(subject, by=principal(remit.settings), reason=reason)
 
 
-def _print(state: State, found: Erased, verb: str) -> None:
+def _print(state: CommandState, found: Erased, verb: str) -> None:
     from remit.cli.output import counted, one_line
 
     out = state.output.out

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 import click
 
 from remit.cli import exit_codes
-from remit.cli.context import State
+from remit.cli.context import CommandState
 from remit.cli.options import json_option, pass_state
 from remit.errors import UsageError
 
 if TYPE_CHECKING:
     from remit.app import Remit
     from remit.parts.retention.prune import Pruning
-    from remit.parts.retention.rule import Rule
+    from remit.parts.retention.rule import RetentionRule
 
 
 @click.command("prune")
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 @json_option("what was removed, and what stays and why")
 @pass_state
 def command(
-    state: State,
+    state: CommandState,
     age: str | None,
     rules: bool,
     kinds: tuple[str, ...],
@@ -64,7 +64,7 @@ def command(
     run it again.
     """
     from remit.cli.values import pairs, seconds
-    from remit.parts.retention.rule import KINDS, Rule
+    from remit.parts.retention.rule import KINDS, RetentionRule
 
     if bool(age) == rules:
         raise UsageError("give --before, or --rules", remedy="remit journal prune --before 365d --dry-run")
@@ -75,7 +75,7 @@ def command(
         seconds(age, "--before")
         chosen = tuple(kind for kind in KINDS if not kinds or kind in kinds)
         place = str(archive.absolute()) if archive is not None else ""
-        rule = Rule(keep=age, kinds=chosen, states=states, labels=pairs(labels, "--label"), archive=place)
+        rule = RetentionRule(keep=age, kinds=chosen, states=states, labels=pairs(labels, "--label"), archive=place)
     done = state.ask_here(
         lambda remit: _prune(state, remit, rule, dry_run=dry_run, vacuum=vacuum, yes=yes), code="unused", writes=True
     )
@@ -83,7 +83,9 @@ def command(
     return exit_codes.DAMAGED if any(unit.code == "CHAIN_BROKEN" for unit in done.kept) else exit_codes.OK
 
 
-async def _prune(state: State, remit: Remit, rule: Rule | None, *, dry_run: bool, vacuum: bool, yes: bool) -> Pruning:
+async def _prune(
+    state: CommandState, remit: Remit, rule: RetentionRule | None, *, dry_run: bool, vacuum: bool, yes: bool
+) -> Pruning:
     from remit.parts.retention.rule import rule_for
 
     retention, now = remit.service.retention, remit.clock.now()
@@ -100,7 +102,7 @@ async def _prune(state: State, remit: Remit, rule: Rule | None, *, dry_run: bool
     return done
 
 
-def _print(state: State, done: Pruning) -> None:
+def _print(state: CommandState, done: Pruning) -> None:
     from remit.cli.output import counted, one_line
 
     out = state.output.out

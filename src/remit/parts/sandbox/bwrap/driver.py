@@ -24,13 +24,13 @@ from typing import Final, NamedTuple
 from remit.clock import SystemClock
 from remit.ids import new_id
 from remit.parts.sandbox import limits as limiting
-from remit.parts.sandbox.bwrap.program import INSTALL, NoProgramError, Program, find
-from remit.parts.sandbox.bwrap.run import BwrapRun, Ended
+from remit.parts.sandbox.bwrap.program import INSTALL, BwrapProgram, NoProgramError, find
+from remit.parts.sandbox.bwrap.run import BwrapRun, RunEnd
 from remit.parts.sandbox.cgroups import Leaf, Leaves
 from remit.parts.sandbox.drives import FailedCheckError
 from remit.parts.sandbox.identity import identity
-from remit.parts.sandbox.isolation import Check, Isolation, ProbeReport
-from remit.parts.sandbox.scratch import Scratch, scratch
+from remit.parts.sandbox.isolation import Isolation, IsolationCheck, ProbeReport
+from remit.parts.sandbox.scratch import ScratchFolder, scratch
 from remit.parts.sandbox.seccomp import filter as seccomp
 from remit.parts.sandbox.supervisor import stdin_of
 from remit.parts.sandbox.workspaces import take_place
@@ -38,11 +38,11 @@ from remit.process.enclosure import (
     INPUTS,
     PYTHONS,
     WORKSPACE,
-    Execution,
-    Limits,
+    FolderMount,
     Listener,
-    Mount,
+    ProgramRun,
     Receipt,
+    RunLimits,
     SandboxUnavailableError,
     Spec,
     Status,
@@ -67,11 +67,11 @@ _MOST_ENTRIES: Final = 256
 """Files and folders at the top of a workspace; more take longer to move than a sandbox takes to start."""
 
 
-class Key(NamedTuple):
+class SandboxKey(NamedTuple):
     """The key of a sandbox, which it is started for; it is not used for anything else."""
 
     program: str
-    mounts: tuple[Mount, ...]
+    mounts: tuple[FolderMount, ...]
     env: tuple[tuple[str, str], ...]
     limits: tuple[int, ...]
 
@@ -79,9 +79,9 @@ class Key(NamedTuple):
 class Warm:
     """One sandbox that waits."""
 
-    def __init__(self, key: Key, folder: Path) -> None:
+    def __init__(self, key: SandboxKey, folder: Path) -> None:
         self.key = key
-        self.scratch = Scratch(folder)
+        self.scratch = ScratchFolder(folder)
         self.leaf: Leaf | None = None
         self.run: BwrapRun | None = None
         self.stdin = os.memfd_create("remit-stdin", os.MFD_CLOEXEC)
@@ -99,8 +99,8 @@ class Warm:
             argv=(self.key.program, f"{_PLACE}/{boot}", *map(str, self.given())),
             workspace=self.scratch.work,
             env=dict(self.key.env),
-            mounts=(*self.key.mounts, Mount(self.scratch.beside(_PLACE), _PLACE), Mount(inputs, INPUTS)),
-            limits=Limits(**dict(zip(_INSIDE, self.key.limits, strict=True))),
+            mounts=(*self.key.mounts, FolderMount(self.scratch.beside(_PLACE), _PLACE), FolderMount(inputs, INPUTS)),
+            limits=RunLimits(**dict(zip(_INSIDE, self.key.limits, strict=True))),
         )
 
     def use(self, spec: Spec, listener: Listener) -> BwrapRun:
@@ -157,7 +157,7 @@ class WarmPool:
         self._drain: asyncio.TimerHandle | None = None
         self._closed = False
 
-    def take(self, key: Key) -> Warm | None:
+    def take(self, key: SandboxKey) -> Warm | None:
         """One for this, which is the caller's from now on."""
         for one in self._waiting:
             if one.key == key and one.run is not None and one.run.waits:
@@ -165,7 +165,7 @@ class WarmPool:
                 return one
         return None
 
-    def refill(self, key: Key) -> None:
+    def refill(self, key: SandboxKey) -> None:
         """Have one ready for this as soon as there is time; what has waited longest makes room."""
         if self._closed or any(one.key == key for one in self._waiting):
             return
@@ -190,7 +190,7 @@ class WarmPool:
         await self.filled()
         await self.drained()
 
-    async def _fill(self, key: Key) -> None:
+    async def _fill(self, key: SandboxKey) -> None:
         await SystemClock().sleep(_PAUSE_S)
         identity().make(self._folder)
         made = Warm(key, self._folder)
@@ -221,7 +221,7 @@ class WarmPool:
             _log.warning("sandbox.warm.failed: %s", str(error)[:500])
 
 
-def key_of(spec: Spec) -> Key | None:
+def key_of(spec: Spec) -> SandboxKey | None:
     """Return what has to wait for such a run; None: it cannot be started ahead."""
     boot = _BOOTS.get(Path(spec.argv[0]).name)
     inputs = [mount for mount in spec.mounts if mount.target == INPUTS]
@@ -238,7 +238,7 @@ def key_of(spec: Spec) -> Key | None:
         or len(os.listdir(spec.workspace)) > _MOST_ENTRIES
     ):
         return None
-    return Key(
+    return SandboxKey(
         spec.argv[0],
         tuple(mount for mount in spec.mounts if mount.target != INPUTS),
         tuple(sorted((name, value) for name, value in spec.env.items() if name.startswith(_AT_START))),
@@ -285,7 +285,7 @@ class BwrapDriver:
         self._leaves: Leaves | None = None
         self._runs: dict[str, BwrapRun] = {}
         self._report: ProbeReport | None = None
-        self._found: Program | None = None
+        self._found: BwrapProgram | None = None
         self._probing = asyncio.Lock()
         self.pool: Final = WarmPool(warm, folder, self._warmed, self._cooled) if warm and folder is not None else None
 
@@ -299,7 +299,7 @@ class BwrapDriver:
                 self._report = await self._probe()
             return self._report
 
-    async def exec(self, spec: Spec, listener: Listener = quiet) -> Execution:
+    async def exec(self, spec: Spec, listener: Listener = quiet) -> ProgramRun:
         report = await self.probe()
         if not report.usable:
             raise SandboxUnavailableError("; ".join(report.reasons), report.remedy)
@@ -328,7 +328,7 @@ class BwrapDriver:
 
     # --- running
 
-    async def _exec(self, spec: Spec, listener: Listener, version: str) -> Execution:
+    async def _exec(self, spec: Spec, listener: Listener, version: str) -> ProgramRun:
         if self._found is None:
             raise AssertionError("nothing runs before the probe")
         if spec.network and not python():
@@ -356,7 +356,7 @@ class BwrapDriver:
         held = {**_HELD, **(leaf.limits if leaf is not None else _NO_CGROUP)}
         return _execution(ended, self._receipt(run, version, held, ended))
 
-    async def _used(self, warm: Warm, spec: Spec, listener: Listener, version: str) -> Execution:
+    async def _used(self, warm: Warm, spec: Spec, listener: Listener, version: str) -> ProgramRun:
         """Run a program in a sandbox that waits."""
         try:
             run = warm.use(spec, listener)
@@ -392,7 +392,7 @@ class BwrapDriver:
             self._cgroups().give_back(warm.leaf)
         warm.close()
 
-    def _receipt(self, run: BwrapRun, version: str, held: dict[str, str], ended: Ended) -> Receipt:
+    def _receipt(self, run: BwrapRun, version: str, held: dict[str, str], ended: RunEnd) -> Receipt:
         return Receipt(
             driver=self.name,
             version=version,
@@ -412,11 +412,11 @@ class BwrapDriver:
     # --- probing
 
     async def _probe(self) -> ProbeReport:
-        checks: list[Check] = []
+        checks: list[IsolationCheck] = []
         try:
             execution = await self._checked(checks)
         except FailedCheckError as error:
-            checks.append(Check(error.name, ok=False, detail=str(error)))
+            checks.append(IsolationCheck(error.name, ok=False, detail=str(error)))
             reasons = (f"{error.name}: {error}",)
             return ProbeReport(driver=self.name, reasons=reasons, remedy=error.remedy or _ODD, checks=tuple(checks))
         return ProbeReport(
@@ -427,7 +427,7 @@ class BwrapDriver:
             checks=tuple(checks),
         )
 
-    async def _checked(self, checks: list[Check]) -> Execution:
+    async def _checked(self, checks: list[IsolationCheck]) -> ProgramRun:
         """A run of the whole command line. Raises FailedCheckError."""
         machine = platform.machine()
         if sys.platform != "linux":
@@ -435,22 +435,22 @@ class BwrapDriver:
         if machine not in seccomp.ARCHITECTURES:
             known = " or ".join(seccomp.ARCHITECTURES)
             raise FailedCheckError("seccomp", f"there is no seccomp filter for {machine}", f"Run Remit on {known}.")
-        checks.append(Check("seccomp", ok=True, detail=seccomp.digest(machine)))
+        checks.append(IsolationCheck("seccomp", ok=True, detail=seccomp.digest(machine)))
         try:
             self._found = await asyncio.to_thread(find, self._given)
         except (NoProgramError, OSError) as error:
             raise FailedCheckError("bwrap", str(error), INSTALL) from error
-        checks.append(Check("bwrap", ok=True, detail=f"{self._found.path} {self._found.version}"))
+        checks.append(IsolationCheck("bwrap", ok=True, detail=f"{self._found.path} {self._found.version}"))
         if problem := limiting.problem():
             raise FailedCheckError("limits", problem, "Install util-linux, or run Remit as a plain user.")
         execution = await self._trial(self._found)
-        checks.append(Check("namespaces", ok=True, detail="the whole command line ran"))
+        checks.append(IsolationCheck("namespaces", ok=True, detail="the whole command line ran"))
         return execution
 
-    async def _trial(self, program: Program) -> Execution:
+    async def _trial(self, program: BwrapProgram) -> ProgramRun:
         try:
             with scratch() as folder:
-                spec = Spec(id="probe", argv=_TRIAL, workspace=folder, limits=Limits(wall_ms=_PROBE_MS))
+                spec = Spec(id="probe", argv=_TRIAL, workspace=folder, limits=RunLimits(wall_ms=_PROBE_MS))
                 execution = await self._exec(spec, quiet, program.version)
         except SandboxUnavailableError as error:
             raise FailedCheckError("namespaces", str(error), error.remedy or remedy_for(str(error))) from error
@@ -463,13 +463,13 @@ class BwrapDriver:
         return execution
 
 
-def _execution(ended: Ended, receipt: Receipt) -> Execution:
+def _execution(ended: RunEnd, receipt: Receipt) -> ProgramRun:
     code, name = ended.code, ""
     if code is not None and code - _SIGNALLED in signal.valid_signals():
         name = signal.Signals(code - _SIGNALLED).name
     elif code is None:
         name = signal.SIGKILL.name
-    return Execution(
+    return ProgramRun(
         status=_status(code, ended.limit),
         exit_code=code,
         signal=name,

@@ -25,7 +25,7 @@ INSTALL: Final = (
 )
 
 
-class Program(NamedTuple):
+class BwrapProgram(NamedTuple):
     """A bwrap."""
 
     path: Path
@@ -36,7 +36,7 @@ class NoProgramError(Exception):
     """There is no bwrap, or none that will do."""
 
 
-def find(given: str = "") -> Program:
+def find(given: str = "") -> BwrapProgram:
     """The bwrap to use; `given` names the only one. Raises NoProgramError."""
     seen: list[str] = []
     for path in [Path(given)] if given else _candidates():
@@ -44,7 +44,7 @@ def find(given: str = "") -> Program:
             continue
         version = _version(path)
         if version is not None and tuple(map(int, version.split("."))) >= _OLDEST:
-            return Program(_within_reach(path), version)
+            return BwrapProgram(_within_reach(path), version)
         seen.append(f"{path} is {version or 'no bwrap'}")
     raise NoProgramError("; ".join(seen) or (f"{given} cannot be run" if given else "bwrap is not installed"))
 

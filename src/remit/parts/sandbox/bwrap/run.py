@@ -22,20 +22,20 @@ import msgspec
 from remit.clock import SystemClock
 from remit.parts.sandbox import limits as limiting
 from remit.parts.sandbox.cgroups import Counted, Leaf
-from remit.parts.sandbox.child import Child, Ending
+from remit.parts.sandbox.child import GroupChild, ProcessEnd
 from remit.parts.sandbox.cleanup import cleanup_process
-from remit.parts.sandbox.identity import Identity
+from remit.parts.sandbox.identity import UserIdentity
 from remit.parts.sandbox.proxy import Proxy
-from remit.parts.sandbox.supervisor import Watch, outputs
+from remit.parts.sandbox.supervisor import RunWatch, outputs
 from remit.process.enclosure import (
     PROXY_PORT,
     WORKSPACE,
-    Connection,
+    ConnectionAttempt,
     Listener,
+    RunUsage,
     SandboxUnavailableError,
     Spec,
     Stream,
-    Usage,
     python,
 )
 
@@ -177,14 +177,14 @@ def command(mark: str, spec: Spec, fds: Descriptors, before: Sequence[str] = ())
     return [*words, "--", *before, *spec.argv]
 
 
-class Report(msgspec.Struct):
+class StatusLine(msgspec.Struct):
     """A line that bwrap writes to its status descriptor."""
 
     child: int | None = msgspec.field(name="child-pid", default=None)
     exit_code: int | None = msgspec.field(name="exit-code", default=None)
 
 
-class Ended(NamedTuple):
+class RunEnd(NamedTuple):
     """The end of a run."""
 
     code: int | None
@@ -192,7 +192,7 @@ class Ended(NamedTuple):
     limit: str
     stdout: Stream
     stderr: Stream
-    usage: Usage
+    usage: RunUsage
 
 
 class BwrapRun:
@@ -205,8 +205,8 @@ class BwrapRun:
         self._leaf = leaf
         self._clock = SystemClock()
         self._began = 0.0
-        self._child: Child | None = None
-        self._first: Ending | None = None
+        self._child: GroupChild | None = None
+        self._first: ProcessEnd | None = None
         self._first_pid = 0
         self._reports = bytearray()
         self._status_fd = self._block_fd = -1
@@ -214,12 +214,12 @@ class BwrapRun:
         self._ready: asyncio.Future[int] = self._loop.create_future()
         self._code: int | None = None
         self._stdout, self._stderr = outputs(spec, listener, self.stop)
-        self._watch: Watch | None = None
+        self._watch: RunWatch | None = None
         self._proxy: Proxy | None = None
         self._door: socket.socket | None = None
 
     def start(
-        self, program: Path, filter_: bytes, identity: Identity, stdin: int, inherited: Sequence[int] = ()
+        self, program: Path, filter_: bytes, identity: UserIdentity, stdin: int, inherited: Sequence[int] = ()
     ) -> None:
         """Start bwrap; the program gets the descriptors `inherited` too. Raises OSError; nothing is left open then."""
         self._began = self._clock.monotonic()
@@ -254,7 +254,7 @@ class BwrapRun:
                 descriptors.append(theirs.detach())
                 passed.append(descriptors[-1])
                 argv, program = [*_before_network(descriptors[-1], program), *argv], Path(python())
-            self._child = Child.start(
+            self._child = GroupChild.start(
                 argv,
                 stdin=stdin,
                 stdout=out_w,
@@ -323,7 +323,7 @@ class BwrapRun:
             raise SandboxUnavailableError(f"the network has no proxy: {error}") from error
 
     @property
-    def connections(self) -> list[Connection]:
+    def connections(self) -> list[ConnectionAttempt]:
         """Return what it tried to reach."""
         return self._proxy.connections if self._proxy is not None else []
 
@@ -336,7 +336,7 @@ class BwrapRun:
         """Let the program begin; from now on its time counts."""
         self._began = self._clock.monotonic()
         self.release()
-        self._watch = Watch(self.spec, self._first_pid, self._leaf, self.stop)
+        self._watch = RunWatch(self.spec, self._first_pid, self._leaf, self.stop)
 
     @property
     def waits(self) -> bool:
@@ -351,9 +351,9 @@ class BwrapRun:
         if self._leaf is not None:
             self._leaf.restart()
         self._began = self._clock.monotonic()
-        self._watch = Watch(spec, self._first_pid, self._leaf, self.stop)
+        self._watch = RunWatch(spec, self._first_pid, self._leaf, self.stop)
 
-    async def ended(self) -> Ended:
+    async def ended(self) -> RunEnd:
         """Return how it ended; every process of it is gone."""
         child, first = self._child, self._first
         if child is None:
@@ -369,7 +369,7 @@ class BwrapRun:
         self._reported()
         counted = self._leaf.counted() if self._leaf is not None else None
         self._judge(counted)
-        return Ended(self._code, self.limit, stdout, stderr, self._usage(wall, counted))
+        return RunEnd(self._code, self.limit, stdout, stderr, self._usage(wall, counted))
 
     def stop(self, limit: str) -> None:
         """End it, for a limit that was hit if one is named.
@@ -425,14 +425,14 @@ class BwrapRun:
 
     def _report(self, line: bytes) -> None:
         try:
-            report = msgspec.json.decode(line, type=Report)
+            report = msgspec.json.decode(line, type=StatusLine)
         except msgspec.DecodeError:
             return
         if report.exit_code is not None:
             self._code = report.exit_code
         if report.child is not None and self._first is None:
             with suppress(ProcessLookupError):
-                self._first = Ending(os.pidfd_open(report.child))
+                self._first = ProcessEnd(os.pidfd_open(report.child))
                 self._first_pid = report.child
                 if self._stopped:
                     self._first.kill()
@@ -468,9 +468,9 @@ class BwrapRun:
         elif self._watch is not None:
             self.limit = self._watch.found
 
-    def _usage(self, wall_ms: int, counted: Counted | None) -> Usage:
+    def _usage(self, wall_ms: int, counted: Counted | None) -> RunUsage:
         if counted is not None and self._leaf is not None:
-            return Usage(
+            return RunUsage(
                 wall_ms=wall_ms,
                 cpu_ms=counted.cpu_ms,
                 memory_bytes=counted.memory_bytes,
@@ -478,8 +478,10 @@ class BwrapRun:
             )
         seen = self._watch.seen if self._watch is not None else None
         if seen is None:
-            return Usage(wall_ms=wall_ms)
-        return Usage(wall_ms=wall_ms, cpu_ms=seen.cpu_ms, memory_bytes=seen.memory_bytes, mechanism="seen every 50 ms")
+            return RunUsage(wall_ms=wall_ms)
+        return RunUsage(
+            wall_ms=wall_ms, cpu_ms=seen.cpu_ms, memory_bytes=seen.memory_bytes, mechanism="seen every 50 ms"
+        )
 
 
 def _memory(given: list[int], content: bytes) -> int:

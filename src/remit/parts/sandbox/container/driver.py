@@ -20,20 +20,20 @@ import msgspec
 
 from remit.parts.sandbox.cleanup import cleanup_process, passed_on
 from remit.parts.sandbox.drives import FailedCheckError, SupervisingDriver
-from remit.parts.sandbox.identity import Identity, identity
-from remit.parts.sandbox.isolation import Check, Isolation, ProbeReport
+from remit.parts.sandbox.identity import UserIdentity, identity
+from remit.parts.sandbox.isolation import Isolation, IsolationCheck, ProbeReport
 from remit.parts.sandbox.limits import OWN
-from remit.parts.sandbox.scratch import Scratch, scratch
+from remit.parts.sandbox.scratch import ScratchFolder, scratch
 from remit.parts.sandbox.seccomp.filter import ARCHITECTURES
 from remit.parts.sandbox.seccomp.profile import profile
 from remit.parts.sandbox.supervisor import Supervised
 from remit.process.enclosure import (
     WORKSPACE,
-    Execution,
-    Limits,
+    FolderMount,
     Listener,
-    Mount,
+    ProgramRun,
     Receipt,
+    RunLimits,
     SandboxUnavailableError,
     Spec,
     quiet,
@@ -118,7 +118,7 @@ class Container:
         self.image = image
         self.runtime = runtime
 
-    def run(self, spec: Spec, identity: Identity, files: RunFiles) -> list[str]:
+    def run(self, spec: Spec, identity: UserIdentity, files: RunFiles) -> list[str]:
         """The words that run a program."""
         podman = self.program.endswith("podman")
         words = [self.program, "run", "--name", self._name(spec.id), *_CLOSED, *(_PODMAN if podman else ())]
@@ -131,7 +131,7 @@ class Container:
         elif podman:
             words += ["--userns", "keep-id"]
         words += [*_limits(spec), "--workdir", spec.cwd]
-        ours = Mount(spec.workspace, WORKSPACE, writable=True), Mount(files.resolver, "/etc/resolv.conf")
+        ours = FolderMount(spec.workspace, WORKSPACE, writable=True), FolderMount(files.resolver, "/etc/resolv.conf")
         for mount in (*ours, *spec.mounts):
             words += _bind(mount)
         return [*words, "--env-file", str(files.variables), "--entrypoint", spec.argv[0], self.image, *spec.argv[1:]]
@@ -148,7 +148,7 @@ class Container:
         return f"{self.mark}-{run}"
 
 
-def _bind(mount: Mount) -> list[str]:
+def _bind(mount: FolderMount) -> list[str]:
     """The words for a mount. By `--volume`, docker would make a folder that is deleted meanwhile once more."""
     fields = ["type=bind", f"source={mount.source}", f"target={mount.target}"]
     if not mount.writable:
@@ -224,7 +224,7 @@ class ContainerDriver(SupervisingDriver):
         self._version = output.split()[-1] if code == 0 and output.strip() else "unknown"
         with scratch() as folder:
             argv = ("/bin/sh", "-c", "echo isolated")
-            spec = Spec(id=f"probe-{os.getpid()}", argv=argv, workspace=folder, limits=Limits(wall_ms=_PROBE_MS))
+            spec = Spec(id=f"probe-{os.getpid()}", argv=argv, workspace=folder, limits=RunLimits(wall_ms=_PROBE_MS))
             execution = await self.run(spec, quiet)
         if execution.stdout.data != _SAYS:
             reason = execution.stderr.data.decode(errors="replace").strip() or f"it ended with {execution.status}"
@@ -232,10 +232,10 @@ class ContainerDriver(SupervisingDriver):
         if _IGNORED in execution.stderr.data:
             reason = "podman ignores the limits of memory, processes and processor share here"
             raise FailedCheckError("limits", reason, "Use cgroups of version 2, or run Remit and podman as root.")
-        check = Check("run", ok=True, detail=f"{program}, {image}")
+        check = IsolationCheck("run", ok=True, detail=f"{program}, {image}")
         return ProbeReport(driver=self.name, version=self._version, level=self._level, limits=_HELD, checks=(check,))
 
-    async def run(self, spec: Spec, listener: Listener) -> Execution:
+    async def run(self, spec: Spec, listener: Listener) -> ProgramRun:
         cleanup_process().tell("container", Path(self._container.program))
         run = self.runs[spec.id] = _Run(spec, listener, self._container)
         filtered = _profile()
@@ -253,7 +253,7 @@ class ContainerDriver(SupervisingDriver):
             await asyncio.shield(run.close())
             del self.runs[spec.id]
 
-    async def _judged(self, name: str, execution: Execution) -> Execution:
+    async def _judged(self, name: str, execution: ProgramRun) -> ProgramRun:
         """Name the limit that only the container's service knows of."""
         if execution.signal != "SIGKILL" or execution.limit:
             return execution
@@ -266,7 +266,7 @@ class _Run(Supervised):
 
     def __init__(self, spec: Spec, listener: Listener, container: Container) -> None:
         super().__init__(spec, listener)
-        self._scratch = Scratch()
+        self._scratch = ScratchFolder()
         self._task = spec
         self._container = container
         self._remove = container.remove(spec.id)
@@ -279,7 +279,7 @@ class _Run(Supervised):
         files = RunFiles(folder, filtered)
         files.write({"HOME": WORKSPACE, "LANG": "C.UTF-8", **spec.env})
         # podman's monitor makes a file where it is when a program runs out of memory
-        self.start(self._container.run(spec, identity(), files), Identity(), env=passed_on(), folder=folder)
+        self.start(self._container.run(spec, identity(), files), UserIdentity(), env=passed_on(), folder=folder)
 
     @property
     def first(self) -> None:

@@ -22,7 +22,7 @@ from typing import Final, NamedTuple
 from remit.process.enclosure import Rules
 
 
-class Argument(NamedTuple):
+class ArgumentTest(NamedTuple):
     """A test of one argument; the call is refused with `error` if it `holds`."""
 
     number: int
@@ -47,34 +47,34 @@ _FAMILIES: Final = (1, 2, 10)
 _TERMINAL: Final = (0x5412, 0x541C, 0x5423, 0x5437)
 """TIOCSTI puts words into the terminal's mouth, TIOCLINUX too; TIOCSETD and TIOCVHANGUP reach into its driver."""
 
-REFUSED: Final[dict[str, tuple[Argument, ...]]] = {
-    "clone": (Argument(0, "any_bit", (_NAMESPACES,)),),
-    "socket": (Argument(0, "not_in", _FAMILIES, errno.EAFNOSUPPORT),),
-    "socketpair": (Argument(0, "not_in", (1,), errno.EAFNOSUPPORT),),
-    "ioctl": (Argument(1, "equal", _TERMINAL),),
-    "prctl": (Argument(0, "equal", (22, 35)),),  # PR_SET_SECCOMP, PR_SET_MM
-    "personality": (Argument(0, "not_in", (0, 0x20000, 0xFFFFFFFF)),),
-    "chmod": (Argument(1, "any_bit", (_SET_ID,)),),
-    "fchmod": (Argument(1, "any_bit", (_SET_ID,)),),
-    "fchmodat": (Argument(2, "any_bit", (_SET_ID,)),),
-    "creat": (Argument(1, "any_bit", (_SET_ID,)),),
-    "open": (Argument(2, "any_bit", (_SET_ID,), only_if=(1, _CREATES)),),
-    "openat": (Argument(3, "any_bit", (_SET_ID,), only_if=(2, _CREATES)),),
-    "mkdir": (Argument(1, "any_bit", (_SET_ID,)),),
-    "mkdirat": (Argument(2, "any_bit", (_SET_ID,)),),
-    "mknod": (Argument(1, "any_bit", (_SET_ID,)), Argument(1, "equal", _DEVICES, mask=_KIND)),
-    "mknodat": (Argument(2, "any_bit", (_SET_ID,)), Argument(2, "equal", _DEVICES, mask=_KIND)),
+REFUSED: Final[dict[str, tuple[ArgumentTest, ...]]] = {
+    "clone": (ArgumentTest(0, "any_bit", (_NAMESPACES,)),),
+    "socket": (ArgumentTest(0, "not_in", _FAMILIES, errno.EAFNOSUPPORT),),
+    "socketpair": (ArgumentTest(0, "not_in", (1,), errno.EAFNOSUPPORT),),
+    "ioctl": (ArgumentTest(1, "equal", _TERMINAL),),
+    "prctl": (ArgumentTest(0, "equal", (22, 35)),),  # PR_SET_SECCOMP, PR_SET_MM
+    "personality": (ArgumentTest(0, "not_in", (0, 0x20000, 0xFFFFFFFF)),),
+    "chmod": (ArgumentTest(1, "any_bit", (_SET_ID,)),),
+    "fchmod": (ArgumentTest(1, "any_bit", (_SET_ID,)),),
+    "fchmodat": (ArgumentTest(2, "any_bit", (_SET_ID,)),),
+    "creat": (ArgumentTest(1, "any_bit", (_SET_ID,)),),
+    "open": (ArgumentTest(2, "any_bit", (_SET_ID,), only_if=(1, _CREATES)),),
+    "openat": (ArgumentTest(3, "any_bit", (_SET_ID,), only_if=(2, _CREATES)),),
+    "mkdir": (ArgumentTest(1, "any_bit", (_SET_ID,)),),
+    "mkdirat": (ArgumentTest(2, "any_bit", (_SET_ID,)),),
+    "mknod": (ArgumentTest(1, "any_bit", (_SET_ID,)), ArgumentTest(1, "equal", _DEVICES, mask=_KIND)),
+    "mknodat": (ArgumentTest(2, "any_bit", (_SET_ID,)), ArgumentTest(2, "equal", _DEVICES, mask=_KIND)),
 }
 """Calls that are allowed unless one of these tests holds."""
 
 _NESTED: Final = 0x70000000
 """CLONE_NEWUSER, NEWPID and NEWNET: the namespaces of which Chromium makes its sandbox."""
-BROWSER: Final[dict[str, tuple[Argument, ...]]] = {
+BROWSER: Final[dict[str, tuple[ArgumentTest, ...]]] = {
     "chroot": (),
-    "clone": (Argument(0, "any_bit", (_NAMESPACES & ~_NESTED,)),),
-    "prctl": (Argument(0, "equal", (35,)),),  # PR_SET_MM
+    "clone": (ArgumentTest(0, "any_bit", (_NAMESPACES & ~_NESTED,)),),
+    "prctl": (ArgumentTest(0, "equal", (35,)),),  # PR_SET_MM
     "seccomp": (),
-    "unshare": (Argument(0, "any_bit", (_NAMESPACES & ~_NESTED,)),),
+    "unshare": (ArgumentTest(0, "any_bit", (_NAMESPACES & ~_NESTED,)),),
 }
 """The calls that a browser may ask for instead, so that each page runs in a sandbox within ours; the rest stays as it
 is.
@@ -207,13 +207,13 @@ def argument(index: int, *, high: bool = False) -> int:
     return 16 + 8 * index + (4 if high else 0)
 
 
-class Verdict(NamedTuple):
+class FilterVerdict(NamedTuple):
     """The end of the matter."""
 
     value: int
 
 
-class Branch(NamedTuple):
+class FilterBranch(NamedTuple):
     """Loads 32 bits, masks them, compares: `then` or `other`."""
 
     offset: int
@@ -225,7 +225,7 @@ class Branch(NamedTuple):
     mask: int | None = None
 
 
-Node = Verdict | Branch
+Node = FilterVerdict | FilterBranch
 
 
 class Instruction(NamedTuple):
@@ -243,7 +243,7 @@ _HOW: Final = {"equal": _EQUAL, "at_least": _AT_LEAST, "any_bit": _ANY_BIT}
 def assemble(root: Node) -> list[Instruction]:
     """The program, first instruction first. Raises ValueError if the kernel would not take it."""
     backwards: list[Instruction] = []
-    placed: dict[Verdict, int] = {}
+    placed: dict[FilterVerdict, int] = {}
     _emit(root, backwards, placed)
     if len(backwards) > MOST:
         raise ValueError(f"{len(backwards)} instructions; the kernel takes {MOST}")
@@ -255,9 +255,9 @@ def packed(program: list[Instruction]) -> bytes:
     return b"".join(struct.pack("<HBBI", *instruction) for instruction in program)
 
 
-def _emit(node: Node, backwards: list[Instruction], placed: dict[Verdict, int]) -> int:
+def _emit(node: Node, backwards: list[Instruction], placed: dict[FilterVerdict, int]) -> int:
     """Place a node before everything placed so far; its position, counted from the end."""
-    if isinstance(node, Verdict):
+    if isinstance(node, FilterVerdict):
         at = placed.get(node)
         if at is None or len(backwards) - at > _FAR:
             backwards.append(Instruction(_RETURN, 0, 0, node.value))
@@ -355,9 +355,9 @@ AARCH64: Final = _column(2)
 
 _X32: Final = 0x40000000
 """Numbers from here on are of x86_64's second set of calls, which no program needs."""
-_ALLOW: Final = Verdict(ALLOW)
-_ABSENT: Final = Verdict(errno_verdict(errno.ENOSYS))
-_FORBIDDEN: Final = Verdict(errno_verdict(errno.EPERM))
+_ALLOW: Final = FilterVerdict(ALLOW)
+_ABSENT: Final = FilterVerdict(errno_verdict(errno.ENOSYS))
+_FORBIDDEN: Final = FilterVerdict(errno_verdict(errno.EPERM))
 
 
 class Architecture(NamedTuple):
@@ -380,8 +380,8 @@ def program(machine: str, rules: Rules = "program") -> tuple[Instruction, ...]:
     architecture = ARCHITECTURES[machine]
     leaves = sorted((number, leaf(name, rules)) for name, number in architecture.numbers.items() if name not in ABSENT)
     tree = _search(_ranges(leaves))
-    known = Branch(NUMBER, "at_least", _X32, Verdict(KILL), tree)
-    return tuple(assemble(Branch(ARCH, "equal", architecture.audit, known, Verdict(KILL))))
+    known = FilterBranch(NUMBER, "at_least", _X32, FilterVerdict(KILL), tree)
+    return tuple(assemble(FilterBranch(ARCH, "equal", architecture.audit, known, FilterVerdict(KILL))))
 
 
 @cache
@@ -408,16 +408,16 @@ def leaf(name: str, rules: Rules = "program") -> Node:
     return node
 
 
-def _tested(test: Argument, passed: Node) -> Node:
-    refused = Verdict(errno_verdict(test.error))
+def _tested(test: ArgumentTest, passed: Node) -> Node:
+    refused = FilterVerdict(errno_verdict(test.error))
     offset = argument(test.number)
     how = "any_bit" if test.how == "any_bit" else "equal"
     branch, hit = (refused, passed) if test.how == "not_in" else (passed, refused)
     for value in test.values:
-        branch = Branch(offset, how, value, hit, branch, test.mask)
+        branch = FilterBranch(offset, how, value, hit, branch, test.mask)
     if test.only_if is not None:
         index, bits = test.only_if
-        branch = Branch(argument(index), "any_bit", bits, branch, passed)
+        branch = FilterBranch(argument(index), "any_bit", bits, branch, passed)
     return branch
 
 
@@ -444,4 +444,4 @@ def _search(rows: list[tuple[int, Node]]) -> Node:
     if len(rows) == 1:
         return rows[0][1]
     middle = len(rows) // 2
-    return Branch(NUMBER, "at_least", rows[middle][0], _search(rows[middle:]), _search(rows[:middle]))
+    return FilterBranch(NUMBER, "at_least", rows[middle][0], _search(rows[middle:]), _search(rows[:middle]))

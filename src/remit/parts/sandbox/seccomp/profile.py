@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any, Final, NamedTuple
 
-from remit.parts.sandbox.seccomp.filter import ABSENT, ARCHITECTURES, FORBIDDEN, REFUSED, Argument
+from remit.parts.sandbox.seccomp.filter import ABSENT, ARCHITECTURES, FORBIDDEN, REFUSED, ArgumentTest
 
 _NAMES: Final = {"x86_64": "SCMP_ARCH_X86_64", "aarch64": "SCMP_ARCH_AARCH64"}
 _LOW: Final = 0xFFFFFFFF
@@ -59,7 +59,7 @@ def _refusal(names: list[str], error: int) -> dict[str, Any]:
     return {"names": names, "action": "SCMP_ACT_ERRNO", "errnoRet": error}
 
 
-def _tested(name: str, tests: Iterable[Argument]) -> list[dict[str, Any]]:
+def _tested(name: str, tests: Iterable[ArgumentTest]) -> list[dict[str, Any]]:
     passes: list[_Match] = [{}]
     entries = []
     for test in tests:
@@ -70,7 +70,7 @@ def _tested(name: str, tests: Iterable[Argument]) -> list[dict[str, Any]]:
     return entries + [{"names": [name], "action": "SCMP_ACT_ALLOW", "args": _words(condition)} for condition in passes]
 
 
-def _cases(test: Argument) -> tuple[list[_Match], list[_Match]]:
+def _cases(test: ArgumentTest) -> tuple[list[_Match], list[_Match]]:
     """Return what the test refuses, and what it lets pass."""
     if test.how == "any_bit":
         [bits] = test.values

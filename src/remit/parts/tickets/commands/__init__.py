@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from remit.cli.context import State
-from remit.cli.group import Entry, LazyGroup, show_help
+from remit.cli.context import CommandState
+from remit.cli.group import LazyCommand, LazyGroup, show_help
 from remit.cli.options import json_option, pass_state
 from remit.cli.output import clean, pretty
 from remit.cli.values import json_value
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
     from remit.parts.tickets.tickets import Tickets
 
 
-COMMANDS: Final[dict[str, Entry]] = {
-    "create": Entry("Tickets", "Create a ticket."),
-    "list": Entry("Tickets", "List tickets, newest first."),
-    "show": Entry("Tickets", "Show a ticket, or the report of its run."),
-    "lease": Entry("Work", "Lease tickets, so that no other worker takes them."),
-    "fill": Entry("Work", "Complete a ticket with its outputs."),
-    "block": Entry("Work", "Block a ticket, with a reason."),
-    "release": Entry("Work", "Give a leased ticket back."),
-    "retry": Entry("Work", "Make a failed or blocked ticket pending again."),
-    "work": Entry("Work", "Lease TOOL tickets and run their steps."),
+COMMANDS: Final[dict[str, LazyCommand]] = {
+    "create": LazyCommand("Tickets", "Create a ticket."),
+    "list": LazyCommand("Tickets", "List tickets, newest first."),
+    "show": LazyCommand("Tickets", "Show a ticket, or the report of its run."),
+    "lease": LazyCommand("Work", "Lease tickets, so that no other worker takes them."),
+    "fill": LazyCommand("Work", "Complete a ticket with its outputs."),
+    "block": LazyCommand("Work", "Block a ticket, with a reason."),
+    "release": LazyCommand("Work", "Give a leased ticket back."),
+    "retry": LazyCommand("Work", "Make a failed or blocked ticket pending again."),
+    "work": LazyCommand("Work", "Lease TOOL tickets and run their steps."),
 }
 
 
@@ -68,18 +68,20 @@ def proof_of(owner: str | None, token: str | None) -> LeaseProof | None:
     return LeaseProof(owner=owner, token=token) if owner is not None and token is not None else None
 
 
-def session(state: State, use: Callable[[Tickets], Awaitable[T]], *, creates: bool = False, writes: bool = True) -> T:
+def session(
+    state: CommandState, use: Callable[[Tickets], Awaitable[T]], *, creates: bool = False, writes: bool = True
+) -> T:
     """Open the journal or the server, use its tickets, close it."""
     return state.ask(lambda remit: use(remit.service.tickets), code="unused", writes=writes, creates=creates)
 
 
-def print_ticket(state: State, ticket: Ticket) -> None:
+def print_ticket(state: CommandState, ticket: Ticket) -> None:
     """Print which ticket it is, and its state."""
     out = state.output.out
     out.line(f"{ticket.id}  {ticket.type}  {out.style(ticket.status, ticket.status)}")
 
 
-def _print_whole(state: State, ticket: Ticket) -> None:
+def _print_whole(state: CommandState, ticket: Ticket) -> None:
     from remit.cli.tables import fields
 
     print_ticket(state, ticket)
@@ -108,7 +110,7 @@ def _of(event: Any, field: str) -> str:
     return str(event.get(field, "")) if isinstance(event, dict) else ""
 
 
-def _json(state: State, title: str, value: Any) -> None:
+def _json(state: CommandState, title: str, value: Any) -> None:
     if value in (None, ""):
         return
 
@@ -131,7 +133,7 @@ def _json(state: State, title: str, value: Any) -> None:
 @click.pass_context
 def create_command(
     context: click.Context,
-    state: State,
+    state: CommandState,
     document: str | None,
     kind: str,
     thread: str | None,
@@ -168,7 +170,7 @@ def create_command(
 @json_option("the tickets")
 @pass_state
 def list_command(
-    state: State, kind: Kind | None, states: tuple[Status, ...], thread: str, before: str, limit: int
+    state: CommandState, kind: Kind | None, states: tuple[Status, ...], thread: str, before: str, limit: int
 ) -> int:
     """List tickets, newest first."""
     page = session(
@@ -179,11 +181,18 @@ def list_command(
     return state.listing(page, _print_list, "no tickets")
 
 
-def _print_list(state: State, tickets: list[Ticket]) -> None:
-    from remit.cli.tables import Column, table
+def _print_list(state: CommandState, tickets: list[Ticket]) -> None:
+    from remit.cli.tables import TableColumn, table
 
-    created, holder = Column("CREATED", style="dim"), Column("HOLDER", style="dim")
-    columns = ("TICKET", "TYPE", Column("STATE", states=True), created, holder, Column("MESSAGE", whole=False))
+    created, holder = TableColumn("CREATED", style="dim"), TableColumn("HOLDER", style="dim")
+    columns = (
+        "TICKET",
+        "TYPE",
+        TableColumn("STATE", states=True),
+        created,
+        holder,
+        TableColumn("MESSAGE", whole=False),
+    )
     rows = [
         (
             ticket.id,
@@ -203,7 +212,7 @@ def _print_list(state: State, tickets: list[Ticket]) -> None:
 @click.option("--report", is_flag=True, help="Show the report of the newest run.")
 @json_option("the ticket, or the report")
 @pass_state
-def show_command(state: State, ticket: str, report: bool) -> int:
+def show_command(state: CommandState, ticket: str, report: bool) -> int:
     """Show a ticket: its message, state and outputs."""
     if report:
         newest = session(state, lambda tickets: tickets.report(ticket), writes=False)
@@ -213,8 +222,8 @@ def show_command(state: State, ticket: str, report: bool) -> int:
     return state.show(session(state, lambda tickets: tickets.get(ticket), writes=False), _print_whole)
 
 
-def _print_report(state: State, report: RunReport) -> None:
-    from remit.cli.tables import Column, fields, table
+def _print_report(state: CommandState, report: RunReport) -> None:
+    from remit.cli.tables import TableColumn, fields, table
 
     out = state.output.out
     out.line(f"{report.run_id}  {out.style(report.status, report.status)}  {report.code or ''}".rstrip())
@@ -227,7 +236,7 @@ def _print_report(state: State, report: RunReport) -> None:
             ("evidence", str(len(report.evidence_summary.items))),
         ),
     )
-    columns = ("STEP", "TOOL", Column("STATE", states=True), "CODE", "MS", Column("RESULT", whole=False))
+    columns = ("STEP", "TOOL", TableColumn("STATE", states=True), "CODE", "MS", TableColumn("RESULT", whole=False))
     rows = [
         (str(step.step_index), step.tool_name, step.status, step.code or "", str(step.duration_ms), step.result_summary)
         for step in report.step_reports
@@ -243,7 +252,7 @@ def _print_report(state: State, report: RunReport) -> None:
 @click.option("--lease-sec", metavar="S", default=300, type=LEASE, help="Seconds for which it is leased. Default: 300.")
 @json_option("the leases, each with its ticket and token")
 @pass_state
-def lease_command(state: State, ticket: str | None, kind: Kind, owner: str, limit: int, lease_sec: int) -> int:
+def lease_command(state: CommandState, ticket: str | None, kind: Kind, owner: str, limit: int, lease_sec: int) -> int:
     """Lease one ticket, or the oldest of a kind.
 
     The printed token proves the lease: `fill`, `block` and `release` need it, together with the owner.
@@ -257,7 +266,7 @@ def lease_command(state: State, ticket: str | None, kind: Kind, owner: str, limi
     return state.listing(session(state, lease), _print_leases, f"no {kind} ticket is free")
 
 
-def _print_leases(state: State, leases: list[Leased]) -> None:
+def _print_leases(state: CommandState, leases: list[Leased]) -> None:
     for lease in leases:
         state.output.out.line(f"{lease.ticket.id}  token {lease.lease_token}  until {lease.lease_expires}")
 
@@ -269,7 +278,7 @@ def _print_leases(state: State, leases: list[Leased]) -> None:
 @click.option("--by", metavar="WHO", default="", help="Without a lease: http_fill, system or manual.")
 @json_option("the ticket and what was derived from it")
 @pass_state
-def fill_command(state: State, ticket: str, outputs: str, owner: str | None, token: str | None, by: str) -> int:
+def fill_command(state: CommandState, ticket: str, outputs: str, owner: str | None, token: str | None, by: str) -> int:
     """Complete a ticket with its outputs; follow-up tickets are derived from them.
 
     A leased ticket needs the --owner and --token of its lease. A ticket that is already done is returned unchanged.
@@ -278,7 +287,7 @@ def fill_command(state: State, ticket: str, outputs: str, owner: str | None, tok
     return state.show(session(state, lambda tickets: tickets.fill(ticket, value, proof=proof, by=by)), _print_filled)
 
 
-def _print_filled(state: State, filled: Filled) -> None:
+def _print_filled(state: CommandState, filled: Filled) -> None:
     print_ticket(state, filled.ticket)
     if not filled.changed:
         state.note("unchanged: it was done before")
@@ -295,7 +304,7 @@ def _print_filled(state: State, filled: Filled) -> None:
 @json_option("the ticket")
 @pass_state
 def block_command(
-    state: State, ticket: str, code: str, reason: str, source: str, owner: str | None, token: str | None
+    state: CommandState, ticket: str, code: str, reason: str, source: str, owner: str | None, token: str | None
 ) -> int:
     """Block a pending ticket, or one that you have leased, until someone retries it."""
     proof = proof_of(owner, token)
@@ -312,7 +321,7 @@ def block_command(
 @click.option("--reason", default="", metavar="TEXT", help="The reason; it is recorded.")
 @json_option("the ticket")
 @pass_state
-def release_command(state: State, ticket: str, owner: str, token: str, reason: str) -> int:
+def release_command(state: CommandState, ticket: str, owner: str, token: str, reason: str) -> int:
     """Give a leased ticket back, so that another worker can take it at once."""
     from remit.journal.leases import LeaseProof
 
@@ -325,7 +334,7 @@ def release_command(state: State, ticket: str, owner: str, token: str, reason: s
 @click.option("--repeat", is_flag=True, help="Repeat calls that took effect, or may have.")
 @json_option("the ticket")
 @pass_state
-def retry_command(state: State, ticket: str, repeat: bool) -> int:
+def retry_command(state: CommandState, ticket: str, repeat: bool) -> int:
     """Make a failed or blocked ticket pending again.
 
     Finished steps are kept; only the others run again.

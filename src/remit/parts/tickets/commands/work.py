@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from remit.cli import exit_codes
-from remit.cli.context import State
+from remit.cli.context import CommandState
 from remit.cli.options import pass_state
 from remit.cli.output import reserved_stdout
 from remit.codes import Code
@@ -16,8 +16,8 @@ from remit.errors import RemitError, UsageError
 from remit.parts.tickets.commands import LEASE
 
 if TYPE_CHECKING:
-    from remit.cli.runner import Stop
-    from remit.parts.tickets.runner import ExecutorReport, Runner, RunnerConfig
+    from remit.cli.runner import SignalStop
+    from remit.parts.tickets.runner import ExecutorReport, RunnerConfig, TicketRunner
 
     Worked = tuple[ExecutorReport, RemitError | None]
     """The work done, and the failure for good."""
@@ -38,7 +38,7 @@ _AT_SERVER: Final = "Set NO_MCP or tools.no_mcp where the server runs: the steps
 @click.option("--no-mcp", is_flag=True, help="Run without MCP servers: stubs give fixed answers.")
 @click.option("--once", is_flag=True, help="Work on one batch, then exit.")
 @pass_state
-def command(state: State, limit: int, lease_sec: int, owner: str | None, no_mcp: bool, once: bool) -> int:
+def command(state: CommandState, limit: int, lease_sec: int, owner: str | None, no_mcp: bool, once: bool) -> int:
     """Work on TOOL tickets: lease them, run their steps through the gateway, complete, block or fail them.
 
     Prints only a report to stdout, as JSON, when it ends; logs go to stderr. Without --once it waits for more tickets
@@ -52,7 +52,7 @@ def command(state: State, limit: int, lease_sec: int, owner: str | None, no_mcp:
 
     state.logs = 0 if state.quiet else 1
 
-    async def there(stop: Stop) -> Worked:
+    async def there(stop: SignalStop) -> Worked:
         from remit.journal.leases import Owner
 
         if no_mcp:
@@ -62,7 +62,7 @@ def command(state: State, limit: int, lease_sec: int, owner: str | None, no_mcp:
             runner = remit.service.tickets.runner(config, remit.service.tickets.executor())
             return await _worked(runner, stop, once=once)
 
-    async def here(stop: Stop) -> Worked:
+    async def here(stop: SignalStop) -> Worked:
         flags = {"tools.no_mcp": True} if no_mcp else None
         async with AsyncExitStack() as stack:
             remit = await stop.unless(stack.enter_async_context(state.remit(creates=True, flags=flags)))
@@ -90,7 +90,7 @@ def command(state: State, limit: int, lease_sec: int, owner: str | None, no_mcp:
     return exit_codes.ERROR
 
 
-async def _worked(runner: Runner, stop: Stop, *, once: bool) -> Worked:
+async def _worked(runner: TicketRunner, stop: SignalStop, *, once: bool) -> Worked:
     """Return what was done, also if something then failed for good."""
     try:
         return await runner.run(stop.requested, once=once), None

@@ -6,24 +6,24 @@ from typing import Final
 
 import click
 
-from remit.cli.group import Entry, LazyGroup, show_help
+from remit.cli.group import LazyCommand, LazyGroup, show_help
 
 _ISSUES: Final = "remit.parts.work.commands.issue"
 _RUNS: Final = "remit.parts.work.commands.run"
-COMMANDS: Final[dict[str, Entry]] = {
-    "init": Entry("Issues", "Write a commented workflow.toml and an issue template."),
-    "issue": Entry("Issues", "Open an issue that is kept here.", f"{_ISSUES}:issue"),
-    "decide": Entry("Issues", "Put an issue into a state: done, todo, blocked.", f"{_ISSUES}:decide"),
-    "serve": Entry("Runs", "Hand out issues by their labels, and work on them until Ctrl-C."),
-    "run": Entry("Runs", "Hand an issue to an executor, and see it through.", f"{_RUNS}:run"),
-    "switch": Entry("Runs", "Put another executor in the place of the active one.", f"{_RUNS}:switch"),
-    "stop": Entry("Runs", "Stop the active run of an issue.", f"{_RUNS}:stop"),
-    "result": Entry("Runs", "Hand in the result of a run, or adopt one that came too late."),
-    "write": Entry("Runs", "Write the comments that are queued for an issue.", f"{_ISSUES}:write"),
-    "board": Entry("Look", "List the issues that are worked on.", f"{_ISSUES}:board"),
-    "show": Entry("Look", "Show an issue's runs, results and comments.", f"{_ISSUES}:show"),
-    "late": Entry("Look", "Show the results that came when their run was no longer active.", f"{_RUNS}:late"),
-    "log": Entry("Look", "Print what a run's program wrote.", f"{_RUNS}:log"),
+COMMANDS: Final[dict[str, LazyCommand]] = {
+    "init": LazyCommand("Issues", "Write a commented workflow.toml and an issue template."),
+    "issue": LazyCommand("Issues", "Open an issue that is kept here.", f"{_ISSUES}:issue"),
+    "decide": LazyCommand("Issues", "Put an issue into a state: done, todo, blocked.", f"{_ISSUES}:decide"),
+    "serve": LazyCommand("Runs", "Hand out issues by their labels, and work on them until Ctrl-C."),
+    "run": LazyCommand("Runs", "Hand an issue to an executor, and see it through.", f"{_RUNS}:run"),
+    "switch": LazyCommand("Runs", "Put another executor in the place of the active one.", f"{_RUNS}:switch"),
+    "stop": LazyCommand("Runs", "Stop the active run of an issue.", f"{_RUNS}:stop"),
+    "result": LazyCommand("Runs", "Hand in the result of a run, or adopt one that came too late."),
+    "write": LazyCommand("Runs", "Write the comments that are queued for an issue.", f"{_ISSUES}:write"),
+    "board": LazyCommand("Look", "List the issues that are worked on.", f"{_ISSUES}:board"),
+    "show": LazyCommand("Look", "Show an issue's runs, results and comments.", f"{_ISSUES}:show"),
+    "late": LazyCommand("Look", "Show the results that came when their run was no longer active.", f"{_RUNS}:late"),
+    "log": LazyCommand("Look", "Print what a run's program wrote.", f"{_RUNS}:log"),
 }
 
 

@@ -8,7 +8,7 @@ from typing import Final
 import click
 
 from remit.cli import exit_codes
-from remit.cli.context import State
+from remit.cli.context import CommandState
 from remit.cli.options import json_option, pass_state
 from remit.codes import Code
 from remit.errors import UsageError
@@ -70,7 +70,7 @@ _FILES: Final = {"workflow.toml": _WORKFLOW, ".remit/issue.md": _TEMPLATE}
 @staged_option
 @json_option("the files that were written")
 @pass_state
-def command(state: State, staged: bool) -> int:
+def command(state: CommandState, staged: bool) -> int:
     """Write a commented workflow.toml and an issue template into this folder.
 
     A file that is there stays as it is. The rule that lets Remit write to local issues without a question is printed.
@@ -93,7 +93,7 @@ def command(state: State, staged: bool) -> int:
                 path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
                 path.write_text(files[name], encoding="utf-8")
 
-    def told(state: State, _: object) -> None:
+    def told(state: CommandState, _: object) -> None:
         for name in written:
             state.output.out.line(f"{'would write' if staged else 'wrote'} {name}")
 

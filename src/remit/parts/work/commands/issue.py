@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from remit.cli.context import State
+from remit.cli.context import CommandState
 from remit.cli.options import json_option, pass_state
 from remit.cli.output import one_line
 from remit.errors import UsageError
@@ -37,7 +37,9 @@ if TYPE_CHECKING:
 @staged_option
 @json_option("the reference")
 @pass_state
-def issue(state: State, title: str, spec: Path | None, labels: tuple[str, ...], parent: str, staged: bool) -> int:
+def issue(
+    state: CommandState, title: str, spec: Path | None, labels: tuple[str, ...], parent: str, staged: bool
+) -> int:
     """Open an issue, and print its reference, such as local#1."""
     try:
         body = spec.read_text(encoding="utf-8") if spec is not None else ""
@@ -62,7 +64,7 @@ def issue(state: State, title: str, spec: Path | None, labels: tuple[str, ...], 
 @staged_option
 @json_option("the issue's work")
 @pass_state
-def decide(state: State, issue: str, to: str, reason: str, staged: bool) -> int:
+def decide(state: CommandState, issue: str, to: str, reason: str, staged: bool) -> int:
     """Put an issue into a state: done after a review, todo to open it again, blocked.
 
     Only a decision makes an issue done. It is refused while a run is active.
@@ -79,7 +81,7 @@ def decide(state: State, issue: str, to: str, reason: str, staged: bool) -> int:
 @staged_option
 @json_option("the issue's work")
 @pass_state
-def write(state: State, issue: str, staged: bool) -> int:
+def write(state: CommandState, issue: str, staged: bool) -> int:
     """Write the comments that are queued for an issue, each once, such as after a crash."""
     if staged:
         return show_staged(state, "write", {"issue_ref": issue})
@@ -95,7 +97,7 @@ def write(state: State, issue: str, staged: bool) -> int:
 @click.option("--limit", metavar="N", default=100, type=click.IntRange(1, 10_000), help="Show at most N. Default: 100.")
 @json_option("the issues")
 @pass_state
-def board(state: State, states: tuple[str, ...], limit: int) -> int:
+def board(state: CommandState, states: tuple[str, ...], limit: int) -> int:
     """List the issues that are worked on, newest first."""
     return state.listing(
         state.ask(lambda remit: remit.service.work.board(states=states, limit=limit), code="unused"),
@@ -104,10 +106,17 @@ def board(state: State, states: tuple[str, ...], limit: int) -> int:
     )
 
 
-def _print(state: State, rows: list[UnitRow]) -> None:
-    from remit.cli.tables import Column, moment, table
+def _print(state: CommandState, rows: list[UnitRow]) -> None:
+    from remit.cli.tables import TableColumn, moment, table
 
-    columns = ("ISSUE", "STATE", "RUN", "EXECUTOR", Column("CHANGED", style="dim"), Column("TITLE", whole=False))
+    columns = (
+        "ISSUE",
+        "STATE",
+        "RUN",
+        "EXECUTOR",
+        TableColumn("CHANGED", style="dim"),
+        TableColumn("TITLE", whole=False),
+    )
     cells = [
         (row.issue_ref, row.state, row.run_id or "-", row.executor or "-", moment(row.updated_at), row.title)
         for row in rows
@@ -119,12 +128,12 @@ def _print(state: State, rows: list[UnitRow]) -> None:
 @click.argument("issue")
 @json_option("the issue's work")
 @pass_state
-def show(state: State, issue: str) -> int:
+def show(state: CommandState, issue: str) -> int:
     """Show where an issue stands: its state and why, and its runs with their results."""
     return state.show(state.ask(lambda remit: remit.service.work.view(issue), code="unused"), print_unit)
 
 
-def print_unit(state: State, unit: UnitView) -> None:
+def print_unit(state: CommandState, unit: UnitView) -> None:
     """Print an issue's work."""
     out = state.output.out
     out.line(f"{out.style(unit.issue_ref, 'bold')}  {unit.state}  {one_line(unit.title)}")
@@ -145,7 +154,7 @@ def print_unit(state: State, unit: UnitView) -> None:
         )
 
 
-def print_run(state: State, unit: UnitView, run: Run) -> None:
+def print_run(state: CommandState, unit: UnitView, run: Run) -> None:
     """Print a run, and its result if it has one."""
     from remit.cli.tables import moment
 

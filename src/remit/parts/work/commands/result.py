@@ -9,7 +9,7 @@ import click
 import msgspec
 
 from remit.cli import exit_codes
-from remit.cli.context import State
+from remit.cli.context import CommandState
 from remit.cli.options import json_option, pass_state
 from remit.cli.values import usage_error
 from remit.codes import Code
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 @json_option("what Remit did with the result")
 @pass_state
 def command(
-    state: State,
+    state: CommandState,
     issue: str,
     run: str,
     status: str | None,

@@ -20,7 +20,7 @@ import click
 import msgspec
 
 from remit.cli import exit_codes
-from remit.cli.context import State
+from remit.cli.context import CommandState
 from remit.cli.options import json_option, pass_state
 from remit.cli.output import clean
 from remit.codes import Code
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 @staged_option
 @json_option("the result of the run")
 @pass_state
-def run(state: State, issue: str, executor: str, role: str, detach: bool, staged: bool) -> int:
+def run(state: CommandState, issue: str, executor: str, role: str, detach: bool, staged: bool) -> int:
     """Hand an issue to an executor: a new run, in a git worktree of its own.
 
     On a terminal the program's output is shown while it works, later with `remit work log`. Ctrl-C stops the run, and
@@ -70,7 +70,7 @@ def run(state: State, issue: str, executor: str, role: str, detach: bool, staged
 
 
 def see_through(
-    state: State, start: Callable[[Opened], Awaitable[Started]], *, detach: bool, creates: bool = False
+    state: CommandState, start: Callable[[Opened], Awaitable[Started]], *, detach: bool, creates: bool = False
 ) -> int:
     """Start a run and work on its job, unless a worker or a person is to do it; the exit status.
 
@@ -108,7 +108,7 @@ def take_over(remit: Opened) -> None:
         remit.engine.start(only=remit.awaited, keep=True)
 
 
-def _unless_completed(state: State, ends: list[End]) -> None:
+def _unless_completed(state: CommandState, ends: list[End]) -> None:
     """Print how a job was left, unless it came to a result, which is printed as the run's."""
     from remit.cli.ends import present
 
@@ -116,14 +116,14 @@ def _unless_completed(state: State, ends: list[End]) -> None:
         present(state, left)
 
 
-def _told(state: State, started: Started) -> int:
+def _told(state: CommandState, started: Started) -> int:
     """Print the result of a run whose job has completed; the exit status."""
     from remit.parts.work.commands.issue import print_run
 
     unit = state.ask(lambda remit: remit.service.work.view(started.issue_ref), code="unused")
     result = unit.results.get(started.run_id)
 
-    def told(state: State, _: object) -> None:
+    def told(state: CommandState, _: object) -> None:
         state.output.out.line(f"{unit.issue_ref} is {unit.state}")
         print_run(state, unit, next(run for run in unit.runs if run.run_id == started.run_id))
         if result is not None and result.status == "fail" and not state.server:
@@ -134,7 +134,7 @@ def _told(state: State, started: Started) -> int:
     return exit_codes.OK if result is not None and result.status == "ok" else exit_codes.FAILED
 
 
-def tell(state: State, started: Started) -> int:
+def tell(state: CommandState, started: Started) -> int:
     """Print a run that is carried out elsewhere."""
     state.show(started, lambda state, started: state.output.out.line(started.run_id))
     if not started.job:
@@ -154,7 +154,7 @@ def tell(state: State, started: Started) -> int:
 @staged_option
 @json_option("the result of the run")
 @pass_state
-def switch(state: State, issue: str, executor: str, reason: str, role: str, detach: bool, staged: bool) -> int:
+def switch(state: CommandState, issue: str, executor: str, reason: str, role: str, detach: bool, staged: bool) -> int:
     """Fence the active run, wait until none of its processes lives, and hand the issue to another executor.
 
     The new run begins at what the old one committed. What the old one still sends is archived:
@@ -177,7 +177,7 @@ def switch(state: State, issue: str, executor: str, reason: str, role: str, deta
 @staged_option
 @json_option("the issue's work")
 @pass_state
-def stop(state: State, issue: str, reason: str, staged: bool) -> int:
+def stop(state: CommandState, issue: str, reason: str, staged: bool) -> int:
     """Fence the active run, and wait until none of its processes lives. What it still sends is archived."""
     if staged:
         return show_staged(state, "stop", {"issue_ref": issue, "reason": reason})
@@ -202,7 +202,7 @@ _END: Final = 4_096
 @click.argument("run", required=False, default="")
 @click.option("--err", is_flag=True, help="What it wrote to stderr.")
 @pass_state
-def log(state: State, issue: str, run: str, err: bool) -> int:
+def log(state: CommandState, issue: str, run: str, err: bool) -> int:
     """Print what the program of a run wrote; of the newest run if none is named.
 
     Into a pipe or a file it goes exactly as it is; on a terminal, what would control it is shown as an escape.
@@ -227,7 +227,7 @@ def log(state: State, issue: str, run: str, err: bool) -> int:
     return exit_codes.OK
 
 
-def last_errors(state: State, issue: str, run: str) -> list[str]:
+def last_errors(state: CommandState, issue: str, run: str) -> list[str]:
     """Return the last lines that a run's program wrote to stderr on this machine, with secrets masked."""
     from remit.parts.work.folder import WorkFolder
     from remit.parts.work.pack import STDERR, ContextPack
@@ -247,7 +247,7 @@ def last_errors(state: State, issue: str, run: str) -> list[str]:
 @click.argument("run", required=False, default="")
 @json_option("the results")
 @pass_state
-def late(state: State, issue: str, run: str) -> int:
+def late(state: CommandState, issue: str, run: str) -> int:
     """Show the results that came when their run was no longer active.
 
     They are archived, and merged nowhere. `remit work result ISSUE RUN --adopt` takes the newest one of a run by hand.
@@ -257,10 +257,10 @@ def late(state: State, issue: str, run: str) -> int:
     )
 
 
-def _print(state: State, results: list[WorkResult]) -> None:
-    from remit.cli.tables import Column, table
+def _print(state: CommandState, results: list[WorkResult]) -> None:
+    from remit.cli.tables import TableColumn, table
 
-    columns = ("RUN", "STATUS", "PR", "COMMIT", Column("SUMMARY", whole=False))
+    columns = ("RUN", "STATUS", "PR", "COMMIT", TableColumn("SUMMARY", whole=False))
     cells = [
         (result.run_id, result.status, result.changes.pr or "-", result.changes.commit or "-", result.summary)
         for result in results

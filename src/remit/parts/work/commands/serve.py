@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from remit.cli import exit_codes
-from remit.cli.context import State
+from remit.cli.context import CommandState
 from remit.cli.options import json_option, pass_state
 from remit.cli.output import one_line
 
 if TYPE_CHECKING:
-    from remit.cli.runner import Stop
+    from remit.cli.runner import SignalStop
     from remit.parts.work.views import Turn, TurnStep
 
 
@@ -27,7 +27,7 @@ _EVERY_S: Final = 2.0
 @click.option("--staged", is_flag=True, help="Say what would be done now, and do nothing.")
 @json_option("each turn that did something, one a line")
 @pass_state
-def command(state: State, once: bool, staged: bool) -> int:
+def command(state: CommandState, once: bool, staged: bool) -> int:
     """Hand out the issues of every group in workflow.toml, and work on their runs until Ctrl-C.
 
     Issues that carry a group's labels are claimed, most urgent first, so many at once as the group allows; those that
@@ -39,7 +39,7 @@ def command(state: State, once: bool, staged: bool) -> int:
 
     turns = _Turns(state)
 
-    async def there(stop: Stop) -> None:
+    async def there(stop: SignalStop) -> None:
         async with state.open(code="unused") as remit:
             while not stop.requested.is_set():
                 turn: Turn = await remit.service.work.turn(staged=staged)
@@ -50,7 +50,7 @@ def command(state: State, once: bool, staged: bool) -> int:
                     async with asyncio.timeout(_EVERY_S):
                         await stop.requested.wait()
 
-    async def here(stop: Stop) -> None:
+    async def here(stop: SignalStop) -> None:
         from remit.cli.services import beside, keep_engine, keep_part
         from remit.parts.work.control import control_of
 
@@ -79,7 +79,7 @@ def command(state: State, once: bool, staged: bool) -> int:
 class _Turns:
     """Prints turns, and knows whether the last one left anything to do."""
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: CommandState) -> None:
         self._state = state
         self.idle = False
         self.failed = False

@@ -18,24 +18,24 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from remit.cli.access import Opened
-    from remit.cli.context import State
+    from remit.cli.context import CommandState
     from remit.parts.work.stage import StagedWrite, Verb
 
 
 staged_option = click.option("--staged", is_flag=True, help="Show what would be written and started, and do nothing.")
 
 
-def show_staged(state: State, verb: Verb, args: dict[str, Any]) -> int:
+def show_staged(state: CommandState, verb: Verb, args: dict[str, Any]) -> int:
     """Print what an operation of the work would do; the exit status."""
     return print_staged(state, state.ask(lambda remit: remit.service.work.staged(verb, args), code="unused"))
 
 
-def print_staged(state: State, writes: list[StagedWrite]) -> int:
+def print_staged(state: CommandState, writes: list[StagedWrite]) -> int:
     """Print what would be done; the exit status."""
     return state.show(writes, _print)
 
 
-def _print(state: State, writes: list[StagedWrite]) -> None:
+def _print(state: CommandState, writes: list[StagedWrite]) -> None:
 
     out = state.output.out
     for write in writes:
@@ -49,9 +49,9 @@ T = TypeVar("T")
 _QUESTION: Final = re.compile(r"\bc_[0-9a-z]{10,}")
 
 
-def asking(state: State, act: Callable[[Opened], Awaitable[T]]) -> Callable[[Opened], Awaitable[T]]:
+def asking(state: CommandState, act: Callable[[Opened], Awaitable[T]]) -> Callable[[Opened], Awaitable[T]]:
     """Return `act`, done again once a person at the terminal has answered what it waits for."""
-    from remit.cli.prompt import Prompt
+    from remit.cli.prompt import TerminalPrompt
 
     async def acted(remit: Opened) -> T:
         while True:
@@ -62,7 +62,7 @@ def asking(state: State, act: Callable[[Opened], Awaitable[T]]) -> Callable[[Ope
                 if waits is None or state.as_json or not state.output.interactive:
                     raise
                 question = await remit.service.confirmations.view(waits[0])
-                if not await Prompt(remit, state.output).ask(question):
+                if not await TerminalPrompt(remit, state.output).ask(question):
                     raise
 
     return acted

@@ -33,10 +33,10 @@ from msgspec.structs import replace
 from remit.atomic import replace_file
 from remit.codes import Code
 from remit.errors import ProviderError, UsageError
-from remit.jsonrpc.lines import Lines, LineTooLongError
+from remit.jsonrpc.lines import LineReader, LineTooLongError
 from remit.mcp_config.own_tools import SERVER
 from remit.parts.work.executors.cli import carry, prompt_of, require_key, require_trust, settle
-from remit.parts.work.executors.port import Conversation, Ending, Site, Tools, Turn, Usage
+from remit.parts.work.executors.port import AgentConversation, AgentTurn, ProgramEnding, RunTools, Site, TurnUsage
 from remit.parts.work.executors.program import run_program
 from remit.parts.work.pack import STDERR, STDOUT
 from remit.parts.work.workflow import ExecutorTable
@@ -45,10 +45,10 @@ from remit.version import __version__
 if TYPE_CHECKING:
     from remit.jsonrpc.dispatcher import Dispatcher
     from remit.jsonrpc.inbound import Inbound
-    from remit.jsonrpc.message import Message
+    from remit.jsonrpc.message import RpcMessage
     from remit.parts.work.executors.rows import Cli
-    from remit.process.child import Child
-    from remit.tools.door import Door
+    from remit.process.child import ChildProcess
+    from remit.tools.door import ToolDoor
 
 
 _VERSION: Final = 1
@@ -87,7 +87,7 @@ class Words(NamedTuple):
     """The MCP servers that it is handed."""
     meta: Mapping[str, Any] = {}
     """Options that the protocol leaves to agents."""
-    last: Conversation | None = None
+    last: AgentConversation | None = None
     """The conversation that it may continue."""
     again: str = ""
     """The prompt if it does."""
@@ -106,17 +106,17 @@ async def _anew(_version: str) -> bool:
 class _Pipe:
     """Takes messages to the agent."""
 
-    def __init__(self, child: Child) -> None:
+    def __init__(self, child: ChildProcess) -> None:
         self._child = child
 
-    def send(self, message: Message) -> None:
+    def send(self, message: RpcMessage) -> None:
         self._child.write(message.body + b"\n")
 
     async def drained(self) -> None:
         await self._child.drained()
 
 
-class Talk:
+class AcpConversation:
     """One conversation: a session with one prompt, and a second one if the result that was left cannot be used."""
 
     def __init__(
@@ -141,12 +141,12 @@ class Talk:
         self._done: set[str] = set()
         self._waiting = 0
         """Questions that wait for an answer."""
-        self._lines = Lines(_MAX_MESSAGE)
+        self._lines = LineReader(_MAX_MESSAGE)
         self._dispatcher: Dispatcher | None = None
         self._deadline: asyncio.Timeout | None = None
         self._broken = ""
         """Why nothing more of it can be read."""
-        self.turn = Turn(mode="ask", terminal=False)
+        self.turn = AgentTurn(mode="ask", terminal=False)
         self.version = ""
 
     @property
@@ -154,7 +154,7 @@ class Talk:
         """Return how many calls it reported as carried out."""
         return len(self._done)
 
-    async def through(self, command: tuple[str, ...], out: str, err: str, timeout_s: float) -> Ending:
+    async def through(self, command: tuple[str, ...], out: str, err: str, timeout_s: float) -> ProgramEnding:
         """Start the agent, talk to it, and leave no process of it."""
         folder = self._site.pack.folder
         ending = await run_program(
@@ -181,7 +181,7 @@ class Talk:
                 self._broken = str(error)
                 self._dispatcher.close(self._broken)
 
-    async def _talk(self, child: Child, deadline: asyncio.Timeout) -> None:
+    async def _talk(self, child: ChildProcess, deadline: asyncio.Timeout) -> None:
         from remit.jsonrpc.dispatcher import Dispatcher  # noqa: PLC0415 - where an agent speaks it
         from remit.jsonrpc.protocol import MCPError  # noqa: PLC0415 - where an agent speaks it
 
@@ -227,7 +227,7 @@ class Talk:
             await agent.notify("session/cancel", {"sessionId": session})
             raise
 
-    async def _open(self, agent: Dispatcher, *, loads: bool) -> tuple[str, Conversation | None]:
+    async def _open(self, agent: Dispatcher, *, loads: bool) -> tuple[str, AgentConversation | None]:
         """Begin a session, or continue the last one; return its id, and the conversation that goes on."""
         from remit.jsonrpc.protocol import MCPError  # noqa: PLC0415 - where an agent speaks it
 
@@ -328,7 +328,7 @@ async def _ignore(_inbound: Inbound, _method: str, _params: Mapping[str, Any] | 
     """Take what was taken before."""
 
 
-def _usage(answer: dict[str, Any], before: Usage) -> Usage:
+def _usage(answer: dict[str, Any], before: TurnUsage) -> TurnUsage:
     """Return the counts with those of one more turn."""
     usage = answer.get("usage")
     fields = usage if isinstance(usage, dict) else {}
@@ -385,7 +385,7 @@ class AcpExecutor:
                 remedy = f"Have it work by its command line: --executor {self._cli.name}."
                 raise UsageError(f"{self._name} cannot be governed: {reason}", code=Code.WORK_INVALID, remedy=remedy)
 
-    async def work(self, site: Site) -> Ending:
+    async def work(self, site: Site) -> ProgramEnding:
         door = site.door
         if door is None:
             raise ProviderError("There is no gate here that could answer its questions.", cause=Code.env_unavailable)
@@ -404,7 +404,7 @@ class AcpExecutor:
             async def goes_on(version: str) -> bool:
                 return self._cli is not None and await asyncio.to_thread(carry, self._cli, site, self._mode, version)
 
-            talk = Talk(site, _Questions(door, session, site, self._name), words, alone, goes_on)
+            talk = AcpConversation(site, _Questions(door, session, site, self._name), words, alone, goes_on)
             ending = await talk.through(site.filled(self._command), STDOUT, STDERR, site.timeout_s)
         if tools is not None:
             return replace(ending, turn=_governed(talk, tools, session))
@@ -421,7 +421,7 @@ class AcpExecutor:
             site.enclosures.own(site.home)
         return site
 
-    def _words(self, prompt: str, cwd: Path, tools: Tools | None = None) -> Words:
+    def _words(self, prompt: str, cwd: Path, tools: RunTools | None = None) -> Words:
         """Return what the agent is told; claude reads the last of it: no settings of the repository, no own tools."""
         servers = (_server(tools),) if tools is not None else ()
         options = {**_OWN_SETTINGS, **(_NO_TOOLS if self._mode == "governed" else {})}
@@ -438,7 +438,7 @@ class AcpExecutor:
         place.mkdir(exist_ok=True)
         if site.enclosures is not None:
             site.enclosures.own(place)
-        talk = Talk(site, _Refusals(), self._words(_PROBE, place))
+        talk = AcpConversation(site, _Refusals(), self._words(_PROBE, place))
         await talk.through(site.filled(self._command), f"probe.{STDOUT}", f"probe.{STDERR}", _PROBE_S)
         if not talk.turn.terminal:
             return _Probe(version=version, asks=False, fault=talk.turn.fault or "its turn did not end")
@@ -474,7 +474,7 @@ class _Refusals:
 class _Questions:
     """Has the gate answer what an agent asks."""
 
-    def __init__(self, door: Door, session: str, site: Site, agent: str) -> None:
+    def __init__(self, door: ToolDoor, session: str, site: Site, agent: str) -> None:
         self._door = door
         self._session = session
         self._site = site
@@ -492,7 +492,7 @@ class _Questions:
         await self._door.call(self._session, method, dict(params))
 
 
-def _server(tools: Tools) -> dict[str, Any]:
+def _server(tools: RunTools) -> dict[str, Any]:
     program, *args = tools.command
     return {"name": SERVER, "command": program, "args": args, "env": []}
 
@@ -504,7 +504,7 @@ def _unfit(probe: _Probe) -> str:
     return "" if probe.alone else 'its own tools cannot be switched off, so it is not governed: use mode = "ask"'
 
 
-def _governed(talk: Talk, tools: Tools, session: str) -> Turn:
+def _governed(talk: AcpConversation, tools: RunTools, session: str) -> AgentTurn:
     """Return the turn of an agent that was to have Remit's tools alone; that it did is seen, not said."""
     turn = talk.turn
     beside = talk.done - tools.calls

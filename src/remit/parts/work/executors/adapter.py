@@ -20,9 +20,18 @@ from msgspec.structs import replace
 
 from remit.codes import Code
 from remit.errors import ProviderError, RemitError
-from remit.parts.work.executors.port import Conversation, Ending, Executor, OpenTools, Output, Site, Turn, no_tools
+from remit.parts.work.executors.port import (
+    AgentConversation,
+    AgentTurn,
+    Executor,
+    ExecutorOutput,
+    OpenTools,
+    ProgramEnding,
+    Site,
+    no_tools,
+)
 from remit.parts.work.executors.program import run_program
-from remit.parts.work.executors.publication import Publication, Published
+from remit.parts.work.executors.publication import Publication, PublishedRun
 from remit.parts.work.executors.rows import CLIS
 from remit.parts.work.executors.worktree import Beginning, Settled, Worktree, paths_of, shown
 from remit.parts.work.order import NO_CONTRACTS, WorkOrder
@@ -43,7 +52,7 @@ from remit.record.heads import SESSION
 
 if TYPE_CHECKING:
     from remit.clock import Clock
-    from remit.tools.door import Door
+    from remit.tools.door import ToolDoor
 
 
 _MODES: Final[Mapping[Mode, str]] = {
@@ -53,10 +62,10 @@ _MODES: Final[Mapping[Mode, str]] = {
 }
 
 
-class Facts(NamedTuple):
-    """What the adapter saw of a run."""
+class SeenFacts(NamedTuple):
+    """The facts that the adapter saw of a run."""
 
-    ending: Ending
+    ending: ProgramEnding
     base: str
     """The commit that the work began at."""
     head: str
@@ -73,7 +82,7 @@ class Facts(NamedTuple):
     """Whether what stands there does not follow what the work began at."""
     claim: WorkResult | None = None
     """The result that the executor left."""
-    published: Published = Published()
+    published: PublishedRun = PublishedRun()
     settled: Settled = Settled((), ())
     """The rest that the program left, beside its commit."""
 
@@ -86,7 +95,7 @@ class Fault(NamedTuple):
     why: str
 
 
-def judge(order: WorkOrder, facts: Facts) -> WorkResult:
+def judge(order: WorkOrder, facts: SeenFacts) -> WorkResult:
     """Return the result of a run."""
     fault = next(_faults(facts), None)
     claim = facts.claim
@@ -104,7 +113,7 @@ def judge(order: WorkOrder, facts: Facts) -> WorkResult:
     )
 
 
-def _summary(facts: Facts, fault: Fault | None) -> str:
+def _summary(facts: SeenFacts, fault: Fault | None) -> str:
     claimed = facts.claim.summary if facts.claim is not None else ""
     text = ": ".join(part for part in (fault.why if fault is not None else "", claimed) if part) or _said(facts)
     problem, (left_out, gone) = facts.published.problem, facts.settled
@@ -117,10 +126,10 @@ def _summary(facts: Facts, fault: Fault | None) -> str:
     return f"{text}{end}{''.join(more)}"
 
 
-def _faults(facts: Facts) -> Iterator[Fault]:
+def _faults(facts: SeenFacts) -> Iterator[Fault]:
     """Return what speaks against a run, the weightiest first."""
     ending, claim = facts.ending, facts.claim
-    turn = ending.turn or Turn()
+    turn = ending.turn or AgentTurn()
     yield from _cut_short(ending)
     if turn.fault:
         yield Fault("fail", None, f"it failed: {turn.fault}")
@@ -141,7 +150,7 @@ def _faults(facts: Facts) -> Iterator[Fault]:
         yield Fault("fail", code, f"it ended with exit code {ending.exit_code}")
 
 
-def _cut_short(ending: Ending) -> Iterator[Fault]:
+def _cut_short(ending: ProgramEnding) -> Iterator[Fault]:
     """Return why a program did not come to its own end."""
     if ending.error:
         yield Fault("fail", Code.env_unavailable, f"it could not be started: {ending.error}")
@@ -151,7 +160,7 @@ def _cut_short(ending: Ending) -> Iterator[Fault]:
         yield Fault("fail", Code.env_unavailable, "it ended with the process that ran it")
 
 
-def _breaches(facts: Facts, denied: int) -> Iterator[Fault]:
+def _breaches(facts: SeenFacts, denied: int) -> Iterator[Fault]:
     """Return what a run did against its constraints."""
     if facts.forbidden:
         named = ", ".join(facts.forbidden[:5])
@@ -165,12 +174,12 @@ def _breaches(facts: Facts, denied: int) -> Iterator[Fault]:
         yield Fault("blocked", Code.manual_intervention, f"the order names no contracts, and it changed {named}")
 
 
-def _changes(facts: Facts) -> Changes:
+def _changes(facts: SeenFacts) -> Changes:
     """Return the commit and the pull request that were seen. A test suite leaves what it tested."""
     return Changes(pr=facts.published.url, commit=facts.head if facts.head != facts.base or not facts.commits else "")
 
 
-def _own_test(facts: Facts) -> Test:
+def _own_test(facts: SeenFacts) -> Test:
     """Return the run as its own evidence, if it was a test; else that there is none."""
     if facts.commits:
         return Test(result="n/a")
@@ -179,7 +188,7 @@ def _own_test(facts: Facts) -> Test:
     return Test(command=command, result="pass" if ending.passed else "fail", evidence="stdout.log")
 
 
-def _said(facts: Facts) -> str:
+def _said(facts: SeenFacts) -> str:
     if not facts.commits:
         return "It passed."
     did = "It committed its work" if facts.head != facts.base else "It changed nothing"
@@ -196,9 +205,9 @@ def _files(claim: WorkResult | None) -> tuple[str, ...]:
     return tuple(name for name in named if not name.startswith(f"{SESSION}/"))
 
 
-def _session(facts: Facts) -> tuple[str, ...]:
+def _session(facts: SeenFacts) -> tuple[str, ...]:
     """Return the sessions in which an agent's calls, and its questions, are recorded."""
-    turn = facts.ending.turn or Turn()
+    turn = facts.ending.turn or AgentTurn()
     return tuple(f"{SESSION}/{name}" for name in (turn.trace, turn.asked) if name)
 
 
@@ -216,7 +225,7 @@ _REFUSED: Final = 50
 """Hosts that are named, of those that a program may not reach."""
 
 
-class Places(NamedTuple):
+class RunPlaces(NamedTuple):
     """Where programs of a run are started, and who is told."""
 
     clock: Clock
@@ -230,14 +239,14 @@ class Places(NamedTuple):
     """Holds the key of an agent's model."""
     title: str = ""
     """The issue's title."""
-    show: Output = lambda _stream, _data: None
-    door: Door | None = None
+    show: ExecutorOutput = lambda _stream, _data: None
+    door: ToolDoor | None = None
     """The gate, for what an agent asks."""
     skills: GiveSkills | None = None
     """Gives the files of skills, by path."""
     publication: Publication | None = None
     """Pushes what there is; None: nothing is pushed."""
-    last: Conversation | None = None
+    last: AgentConversation | None = None
     """The conversation that the same agent had on this issue just before."""
 
 
@@ -251,7 +260,7 @@ class Adapter:
         table: ExecutorTable,
         tree: Worktree,
         pack: ContextPack,
-        places: Places,
+        places: RunPlaces,
     ) -> None:
         self._order = order
         self._executor = executor
@@ -279,7 +288,7 @@ class Adapter:
             progress("setting up")
             ready = await self._program(self._table.setup, "setup", _SETUP_S)
             if not ready.passed:
-                return self._finish(judge(self._order, Facts(_unready(ready), start, start, self._table.commits)))
+                return self._finish(judge(self._order, SeenFacts(_unready(ready), start, start, self._table.commits)))
         command = self._site.filled(self._executor.command)
         progress(f"running {command[0]}")
         self._pack.put_audit(begun(command, start, self._places.clock))
@@ -335,7 +344,7 @@ class Adapter:
         except RemitError as error:
             raise ProviderError(f"{error.message}. {error.remedy}", cause=None, code=error.code) from error
 
-    async def take(self, ending: Ending, progress: Progress) -> WorkResult:
+    async def take(self, ending: ProgramEnding, progress: Progress) -> WorkResult:
         """Take what a program left that has ended: commit, prove, judge. Raise ProviderError or UsageError."""
         proved = self._pack.result()
         if proved is not None:
@@ -352,13 +361,13 @@ class Adapter:
         interfaces = constraints.interface_paths if self._order.contracts_ref in {"", NO_CONTRACTS} else ()
         tests = await self.prove(head, progress) if ending.exit_code is not None and not ending.timed_out else ()
         forbidden = tuple(paths_of(changed, constraints.forbidden_paths))
-        published = Published()
+        published = PublishedRun()
         if changed and not forbidden and self._places.publication is not None:
             progress("pushing")
             published = await self._places.publication.end(head)
         elif changed:
             await self._tree.patch(constraints.target_branch or "HEAD", self._pack.patch)
-        facts = Facts(
+        facts = SeenFacts(
             published=published,
             ending=ending,
             base=start,
@@ -425,7 +434,7 @@ class Adapter:
             tests.append(Test(command=shown, result="pass" if ending.passed else "fail", evidence=evidence))
         return tuple(tests)
 
-    async def _program(self, command: tuple[str, ...], name: str, timeout_s: float) -> Ending:
+    async def _program(self, command: tuple[str, ...], name: str, timeout_s: float) -> ProgramEnding:
         """Run a program beside the executor's own."""
         site = self._site
         logs = (self._pack.folder / f"{name}.{STDOUT}", self._pack.folder / f"{name}.{STDERR}")
@@ -498,16 +507,16 @@ def _put(home: Path, skills: Mapping[str, bytes]) -> None:
             place.write_bytes(data)
 
 
-def begun(command: tuple[str, ...], base: str, clock: Clock) -> Ending:
+def begun(command: tuple[str, ...], base: str, clock: Clock) -> ProgramEnding:
     """Return what stands of a program until its end does; if that never comes, it ended with its adapter."""
     now = clock.now()
     program, *args = command
-    return Ending(
+    return ProgramEnding(
         program=program, args=tuple(args), timeout=0, started=now, finished=now, exit_code=None, stopped=True, base=base
     )
 
 
-def _unready(ready: Ending) -> Ending:
+def _unready(ready: ProgramEnding) -> ProgramEnding:
     """Return the end of a setup as that of a program which could not be started."""
     reason = ready.error or f"setup ended with exit code {ready.exit_code}"
     return replace(ready, error=reason)

@@ -28,9 +28,9 @@ from msgspec.structs import replace
 from remit.atomic import replace_file
 from remit.codes import Code
 from remit.errors import ProviderError, UsageError
-from remit.parts.work.executors.port import Conversation, Ending, Output, Site, Turn
+from remit.parts.work.executors.port import AgentConversation, AgentTurn, ExecutorOutput, ProgramEnding, Site
 from remit.parts.work.executors.program import run_at, run_program
-from remit.parts.work.executors.rows import LINE, RESUME, Cli, Home, Model, Tally
+from remit.parts.work.executors.rows import LINE, RESUME, AgentModel, Cli, Home, WordTally
 from remit.parts.work.pack import STDERR, STDOUT
 from remit.parts.work.workflow import ExecutorTable, Mode
 
@@ -93,12 +93,12 @@ class CliExecutor:
             raise _unavailable(f"{program} is not installed", f"Install it: {cli.install}")
         require_key(cli, self._table, env)
 
-    async def work(self, site: Site) -> Ending:
+    async def work(self, site: Site) -> ProgramEnding:
         starts = require_trust(self._cli, self._table, site)
         async with AsyncExitStack() as stack:
             tools = await stack.enter_async_context(site.tools(site)) if self.mode == "governed" else None
             env = await settle(self._cli, self._table, site, self.mode, tools.command if tools is not None else ())
-            events = Events(self._cli, site.show)
+            events = EventLines(self._cli, site.show)
             version = await version_of(site._replace(env={**site.env, **env}), self.command[0])
             if version not in {"", self._cli.version}:
                 note = f"{self._cli.name} is {version}; Remit was tried with {self._cli.version}\n"
@@ -143,14 +143,14 @@ def require_trust(cli: Cli, table: ExecutorTable, site: Site) -> tuple[str, ...]
 
 async def settle(cli: Cli, table: ExecutorTable, site: Site, mode: Mode, tools: tuple[str, ...] = ()) -> dict[str, str]:
     """Write the files of an agent's home; return its variables. `tools` is the command of Remit's MCP server."""
-    model = Model(table.model, table.base_url, site.secrets.get(table.key or cli.key, ""))
+    model = AgentModel(table.model, table.base_url, site.secrets.get(table.key or cli.key, ""))
     await asyncio.to_thread(_put, site.home, cli.files(Home(model, mode, tools)))
     if site.enclosures is not None:
         site.enclosures.own(site.home)
     return _environment(cli.env, site, model)
 
 
-def prompt_of(site: Site, last: Conversation | None = None) -> str:
+def prompt_of(site: Site, last: AgentConversation | None = None) -> str:
     """Return the words that an agent begins with: the issue, the rules, the specification as far as it fits.
 
     With `last` they also say the end of the run whose conversation goes on.
@@ -170,13 +170,13 @@ def prompt_of(site: Site, last: Conversation | None = None) -> str:
     return f"{head}{spec}{cut}".replace("\0", "")
 
 
-class Events:
+class EventLines:
     """Reads events, a JSON object a line, and shows them as text."""
 
-    def __init__(self, cli: Cli, show: Output) -> None:
+    def __init__(self, cli: Cli, show: ExecutorOutput) -> None:
         self._cli = cli
         self._show = show
-        self._tally = Tally()
+        self._tally = WordTally()
         self._line = bytearray()
         self._over = False
 
@@ -194,11 +194,11 @@ class Events:
             self._over = False
         self._hold(rest)
 
-    def turn(self, mode: Mode) -> Turn:
+    def turn(self, mode: Mode) -> AgentTurn:
         """Return what was said, once the program has ended."""
         self("stdout", b"\n")
         tally = self._tally
-        return Turn(
+        return AgentTurn(
             mode=mode,
             terminal=tally.ended,
             fault=tally.fault,
@@ -265,7 +265,7 @@ def _unavailable(why: str, remedy: str) -> UsageError:
     return UsageError(why, code=Code.env_unavailable, remedy=remedy)
 
 
-def _environment(env: Mapping[str, str], site: Site, model: Model) -> dict[str, str]:
+def _environment(env: Mapping[str, str], site: Site, model: AgentModel) -> dict[str, str]:
     words = {"url": model.url, "model": model.name, "key": model.key}
     filled = {name: site.filled((value,), **words)[0] for name, value in env.items()}
     return {name: value for name, value in filled.items() if value}

@@ -31,11 +31,11 @@ from remit.codes import Code
 from remit.errors import ProviderError
 from remit.mcp_server.server import ToolServer
 from remit.mcp_server.stdio import LineWire, OneClient
-from remit.parts.work.executors.port import GRANT, Site, Tools
+from remit.parts.work.executors.port import GRANT, RunTools, Site
 from remit.parts.work.executors.program import run_program
 from remit.parts.work.pack import STDERR, STDOUT
 from remit.process.enclosure import PLACES
-from remit.process.live import Live
+from remit.process.live import LiveLines
 from remit.service.sessions import Sessions
 from remit.tasks import Tasks
 from remit.tools.meta import Level
@@ -154,7 +154,7 @@ class WorktreeTools(Toolset):
         names = (f"call-{self._count}.{STDOUT}", f"call-{self._count}.{STDERR}")
         if site.enclosures is not None:
             site.enclosures.own(site.folder)  # what the file tools wrote is ours
-        live = Live(ctx.progress)
+        live = LiveLines(ctx.progress)
         try:
             ending = await run_program(
                 asked.command,
@@ -205,7 +205,7 @@ _SOCKET: Final = "tools.sock"
 _BRIDGE: Final = "bridge.py"
 
 
-class Desk:
+class ToolDesk:
     """Offers tools to the governed runs of one project."""
 
     def __init__(self, settings: Settings, journal: Journal) -> None:
@@ -213,7 +213,7 @@ class Desk:
         self._journal = journal
 
     @asynccontextmanager
-    async def open(self, site: Site) -> AsyncIterator[Tools]:
+    async def open(self, site: Site) -> AsyncIterator[RunTools]:
         """Offer the tools of a run within the block. Raise ProviderError."""
         runtime = _RunRuntime(
             _settings_of(self._settings, site), self._journal, Additions(providers=(WorktreeTools(site),))
@@ -286,7 +286,7 @@ _DENIALS: Final = frozenset(
 
 
 class _RunTools:
-    """The tools of a run, as the agent is told of them (`remit.parts.work.executors.port.Tools`)."""
+    """The tools of a run, as the agent is told of them (`remit.parts.work.executors.port.RunTools`)."""
 
     def __init__(self, site: Site, sessions: _RunSessions) -> None:
         self.command = (_python(site), "-I", "-S", str(site.home / _BRIDGE), str(site.home / _SOCKET))

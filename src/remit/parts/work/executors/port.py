@@ -26,14 +26,14 @@ if TYPE_CHECKING:
     from remit.parts.work.pack import ContextPack
     from remit.process.child import Launch
     from remit.process.enclosure import Enclosures
-    from remit.tools.door import Door
+    from remit.tools.door import ToolDoor
 
 GRANT: Final = "work-run"
 """The id of the rule that lets a governed run use its tools in its worktree, for its approval says so."""
 _NAME: Final = re.compile(r"\{([a-z]+)\}")
 
 
-class Usage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class TurnUsage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Counts of a turn, as its program gives them."""
 
     input_tokens: int = 0
@@ -41,7 +41,7 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     cost_usd: float = 0.0
 
 
-class Turn(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class AgentTurn(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """An agent's own account of its turn, and that of its tools."""
 
     mode: Mode = "free"
@@ -55,7 +55,7 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Its own name for the conversation, for resuming it."""
     continues: str = ""
     """The run before, whose conversation it continued."""
-    usage: Usage = Usage()
+    usage: TurnUsage = TurnUsage()
     version: str = ""
     """The version that its program says it is."""
     tried: str = ""
@@ -70,7 +70,7 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The number of those calls."""
 
 
-class Ending(msgspec.Struct, frozen=True, kw_only=True):
+class ProgramEnding(msgspec.Struct, frozen=True, kw_only=True):
     """The end of a program (contract: executors, `work_audit.json`)."""
 
     program: str
@@ -96,7 +96,7 @@ class Ending(msgspec.Struct, frozen=True, kw_only=True):
     """The commit that it was started on."""
     refused: tuple[str, ...] = ()
     """Hosts that the sandbox did not let it reach, and why."""
-    turn: Turn | None = None
+    turn: AgentTurn | None = None
     """An agent's account of its turn; None for any other program."""
 
     @property
@@ -105,7 +105,7 @@ class Ending(msgspec.Struct, frozen=True, kw_only=True):
         return self.exit_code == 0 and not (self.timed_out or self.stopped)
 
 
-class Output(Protocol):
+class ExecutorOutput(Protocol):
     """Hears what is shown while an executor works."""
 
     def __call__(self, stream: Literal["stdout", "stderr"], data: bytes) -> None:
@@ -113,7 +113,7 @@ class Output(Protocol):
         ...
 
 
-class Tools(Protocol):
+class RunTools(Protocol):
     """Remit's tools, as they are offered to one run."""
 
     @property
@@ -137,11 +137,11 @@ class Tools(Protocol):
         ...
 
 
-OpenTools = Callable[["Site"], AbstractAsyncContextManager[Tools]]
+OpenTools = Callable[["Site"], AbstractAsyncContextManager[RunTools]]
 """Offers the tools of a run within the block. Raise ProviderError."""
 
 
-class Conversation(NamedTuple):
+class AgentConversation(NamedTuple):
     """The last turn of an agent on an issue."""
 
     run_id: str
@@ -174,15 +174,15 @@ class Site(NamedTuple):
     principal: str
     """The principal as whom the run works."""
     clock: Clock
-    show: Output
+    show: ExecutorOutput
     tools: OpenTools
     launch: Launch | None = None
     """Starts a program in the sandbox; None: with our own rights, under the reaper."""
     enclosures: Enclosures | None = None
     """The sandbox; None: the run is not in one."""
-    door: Door | None = None
+    door: ToolDoor | None = None
     """The gate, for what an agent asks; None: nothing can be asked."""
-    last: Conversation | None = None
+    last: AgentConversation | None = None
     """The conversation that the same agent had on this issue just before; None: it had none, or it did not end well."""
 
     @property
@@ -215,7 +215,7 @@ class Executor(Protocol):
         """Raise UsageError (env_unavailable), which says what to install or to set, unless it can be started."""
         ...
 
-    async def work(self, site: Site) -> Ending:
+    async def work(self, site: Site) -> ProgramEnding:
         """Work on the order to its end, and leave no process behind. Raise ProviderError for what stops it.
 
         Cancellation ends every process of it, and then goes on.
@@ -223,6 +223,6 @@ class Executor(Protocol):
         ...
 
 
-def no_tools(_site: Site) -> AbstractAsyncContextManager[Tools]:
+def no_tools(_site: Site) -> AbstractAsyncContextManager[RunTools]:
     """Offer nothing. Raise ProviderError."""
     raise ProviderError("no tools of Remit are offered here, so nothing is governed", cause=Code.env_unavailable)

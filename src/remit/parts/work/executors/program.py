@@ -11,11 +11,11 @@ from typing import BinaryIO, Final, Literal
 
 from remit.atomic import clear_place
 from remit.clock import Clock
-from remit.parts.work.executors.port import Ending, Site
+from remit.parts.work.executors.port import ProgramEnding, Site
 from remit.parts.work.pack import STDERR as ERR_LOG
 from remit.parts.work.pack import STDOUT as OUT_LOG
-from remit.process.child import STDERR, Child, Launch
-from remit.process.family import Family
+from remit.process.child import STDERR, ChildProcess, Launch
+from remit.process.family import ProcessFamily
 from remit.process.reaper import reaped
 
 MAX_LOG = 64_000_000
@@ -25,7 +25,7 @@ _LEAVE_S: Final = 2.0
 """Seconds that a program has to leave after a talk."""
 _CUT: Final = b"\n[cut: more was written than is archived]\n"
 _SIGNALLED: Final = 128
-Talk = Callable[[Child, asyncio.Timeout], Awaitable[None]]
+Talk = Callable[[ChildProcess, asyncio.Timeout], Awaitable[None]]
 """Talks to a program over its stdin, and ends it by returning; it may put off the deadline."""
 Heard = Callable[[Literal["stdout", "stderr"], bytes], None]
 """Hears output as it comes."""
@@ -54,7 +54,7 @@ class _Archive:
         self._file.close()
 
 
-class _Program(Child):
+class _Program(ChildProcess):
     """A child whose outputs go to files."""
 
     def __init__(self, out: _Archive, err: _Archive, heard: Heard) -> None:
@@ -79,7 +79,7 @@ async def run_program(
     heard: Heard = lambda _stream, _data: None,
     launch: Launch | None = None,
     talk: Talk | None = None,
-) -> Ending:
+) -> ProgramEnding:
     """Run a command in a folder, to its end and that of all that it started. `logs` take stdout and stderr.
 
     Its stdin is closed at once, or when `talk` has returned: then it ends by itself, or is ended. `launch` starts it in
@@ -87,7 +87,7 @@ async def run_program(
     what `launch` and `talk` raise.
     """
     with closing(_Archive(logs[0])) as out, closing(_Archive(logs[1])) as err:
-        child, family = _Program(out, err, heard), Family()
+        child, family = _Program(out, err, heard), ProcessFamily()
         started, timed_out, error, status = clock.now(), False, "", None
         try:
             words = reaped(command, _GRACE_S) if launch is None else command
@@ -105,7 +105,7 @@ async def run_program(
                 child.send_signal(signal.SIGTERM)
             await child.close()
             survivors = await asyncio.to_thread(family.end) if launch is None else 0
-        return Ending(
+        return ProgramEnding(
             program=command[0],
             args=tuple(command[1:]),
             timeout=timeout_s,
@@ -120,7 +120,7 @@ async def run_program(
         )
 
 
-async def _talked(child: Child, talk: Awaitable[None]) -> int | None:
+async def _talked(child: ChildProcess, talk: Awaitable[None]) -> int | None:
     """Wait for the end of a talk, and a moment for that of the program; return its exit code if it ended by itself."""
     await talk
     child.close_stdin()
@@ -143,11 +143,13 @@ class ProgramExecutor:
     def require(self, env: Mapping[str, str]) -> None:
         """Leave it to the run, whose setup may install it."""
 
-    async def work(self, site: Site) -> Ending:
+    async def work(self, site: Site) -> ProgramEnding:
         return await run_at(site, site.filled(self._command), site.show)
 
 
-async def run_at(site: Site, command: Sequence[str], heard: Heard, env: Mapping[str, str] | None = None) -> Ending:
+async def run_at(
+    site: Site, command: Sequence[str], heard: Heard, env: Mapping[str, str] | None = None
+) -> ProgramEnding:
     """Run the program that does the work of a run, with more variables; `heard` is told of its output."""
     return await run_program(
         command,

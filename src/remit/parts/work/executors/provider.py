@@ -23,8 +23,8 @@ from msgspec import Meta
 from remit.codes import Code
 from remit.errors import ProviderError, RemitError, UsageError
 from remit.parts.work.executors.acp import PERMIT, AcpExecutor
-from remit.parts.work.executors.adapter import Adapter, GiveSkills, Places, Progress
-from remit.parts.work.executors.port import Conversation, Ending, OpenTools, Turn
+from remit.parts.work.executors.adapter import Adapter, GiveSkills, Progress, RunPlaces
+from remit.parts.work.executors.port import AgentConversation, AgentTurn, OpenTools, ProgramEnding
 from remit.parts.work.executors.program import ProgramExecutor
 from remit.parts.work.executors.publication import Publication
 from remit.parts.work.executors.registry import MANUAL, Hand, faults_of, hand_of, hands_of, name_of, tool_of
@@ -32,13 +32,13 @@ from remit.parts.work.executors.worktree import Beginning, Beginnings, Worktree
 from remit.parts.work.folder import WorkFolder, tree_folder
 from remit.parts.work.order import WorkOrder
 from remit.parts.work.outbox.provider import PullArgs
-from remit.parts.work.outbox.remote import Remote
+from remit.parts.work.outbox.remote import GitRemote
 from remit.parts.work.pack import Contents, ContextPack, contents_for
 from remit.parts.work.references import IssueRef
 from remit.parts.work.result import RESULT_CODES, Test, WorkResult
 from remit.parts.work.store import Verdict, WorkStore
 from remit.parts.work.workflow import ExecutorTable, Workflow, read_workflow, repository_of
-from remit.process.live import Live
+from remit.process.live import LiveLines
 from remit.tools.meta import Level, ToolMeta
 from remit.tools.provider import CallContext, Preview, ToolResult, Toolset, arguments, declare
 
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from remit.clock import Clock
     from remit.process.enclosure import Enclosures
     from remit.settings import Settings
-    from remit.tools.door import Door
+    from remit.tools.door import ToolDoor
     from remit.tools.front import Front
 
 
@@ -74,7 +74,7 @@ class ExecuteResult(msgspec.Struct, frozen=True, kw_only=True):
     """The text to be written to the issue."""
     labels: tuple[str, ...] = ()
     pack: str
-    turn: Turn | None = None
+    turn: AgentTurn | None = None
     """An agent's turn: its mode, what it took, the session of its calls; None for any other program."""
     pull: PullArgs | None = None
     """The call that has its pull request say the result; None: it has none."""
@@ -150,7 +150,7 @@ class ExecutorProvider(Toolset):
         clock: Clock,
         enclosures: Enclosures,
         tools: OpenTools,
-        door: Door | None = None,
+        door: ToolDoor | None = None,
         skills: GiveSkills | None = None,
         front: Callable[[], Front | None] = lambda: None,
     ) -> None:
@@ -197,11 +197,11 @@ class ExecutorProvider(Toolset):
             return ToolResult(msgspec.to_builtins(Permitted(permitted=True)))
         if name == PROVE:
             return await self._prove(arguments(ProveArgs, args), ctx)
-        live = Live(ctx.progress)
+        live = LiveLines(ctx.progress)
         hand, order = await self._handed(name, args)
         if (await self._store.unit(order.issue)).active != order.run_id:
             raise ProviderError(f"Another run took the place of {order.run_id}.", cause=Code.stale_run)
-        places = Places(self._clock, ctx.principal, show=live, door=self._door)
+        places = RunPlaces(self._clock, ctx.principal, show=live, door=self._door)
         try:
             async with self._behind(hand, ctx) as (hand, secrets):
                 adapter = await self._adapter(hand, order, places._replace(secrets=secrets))
@@ -229,7 +229,7 @@ class ExecutorProvider(Toolset):
         if name in {PERMIT, PROVE}:
             return None  # it may be done again
         hand, order = await self._handed(name, args)
-        adapter = await self._adapter(hand, order, Places(self._clock, ctx.principal, door=self._door))
+        adapter = await self._adapter(hand, order, RunPlaces(self._clock, ctx.principal, door=self._door))
         accepted = await self._store.result(order.issue, order.run_id)
         if accepted is not None:
             return await self._accepted(order, accepted, ctx.principal)
@@ -295,7 +295,7 @@ class ExecutorProvider(Toolset):
         async with front.open(ctx, model) as address:
             yield hand.behind(address.url), {hand.key: address.key}
 
-    async def _adapter(self, hand: Hand, order: WorkOrder, places: Places) -> Adapter:
+    async def _adapter(self, hand: Hand, order: WorkOrder, places: RunPlaces) -> Adapter:
         title = (await self._store.unit(order.issue)).title
         places = places._replace(
             enclosures=self._enclosures if hand.table.isolation == "sandbox" else None,
@@ -312,7 +312,7 @@ class ExecutorProvider(Toolset):
         self._require_open()
         order = await self._placed(await self._order(asked.issue_ref, asked.run_id))
         table = _manual(self._workflow())
-        places = Places(self._clock, ctx.principal, self._enclosures if table.isolation == "sandbox" else None)
+        places = RunPlaces(self._clock, ctx.principal, self._enclosures if table.isolation == "sandbox" else None)
         executor = ProgramExecutor(())
         adapter = Adapter(order, executor, table, self._tree(order), self._pack(order), places)
         try:
@@ -356,10 +356,10 @@ class ExecutorProvider(Toolset):
         if not table.remote or self._door is None:
             return None
         pulls = table.pulls and table.backend != "local" and repository == self._settings.folder.resolve()
-        remote = Remote(repository, table)
+        remote = GitRemote(repository, table)
         return Publication(self._door, principal, order, title, remote, table, self._clock, pulls=pulls)
 
-    async def _conversation(self, order: WorkOrder, hand: Hand) -> Conversation | None:
+    async def _conversation(self, order: WorkOrder, hand: Hand) -> AgentConversation | None:
         """Return the conversation of the run just before, if the same executor had it, and its turn ended well."""
         before = [run for run in (await self._store.unit(order.issue)).runs.values() if run.run_id != order.run_id]
         if not before or before[-1].executor != hand.name:
@@ -372,7 +372,7 @@ class ExecutorProvider(Toolset):
             return None
         tree = self._tree(earlier)
         summary = f"{earlier.run_id}, ended as {result.status}: {' '.join(result.summary.split())}"[:1_000]
-        return Conversation(earlier.run_id, turn.session, turn.mode, turn.version, tree.home, tree.folder, summary)
+        return AgentConversation(earlier.run_id, turn.session, turn.mode, turn.version, tree.home, tree.folder, summary)
 
     async def _contents(self, order: WorkOrder, beginning: Beginning) -> Contents:
         unit = await self._store.unit(order.issue)
@@ -441,11 +441,11 @@ def _told(ctx: CallContext) -> Progress:
     return lambda text: ctx.progress(0.0, None, text)
 
 
-def _recorded(pack: ContextPack) -> Ending | None:
+def _recorded(pack: ContextPack) -> ProgramEnding | None:
     """Return how the program ended, if the adapter lived to write it down."""
     data = pack.audit()
     try:
-        return msgspec.json.decode(data, type=Ending) if data is not None else None
+        return msgspec.json.decode(data, type=ProgramEnding) if data is not None else None
     except msgspec.DecodeError:
         return None
 

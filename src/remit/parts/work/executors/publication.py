@@ -17,20 +17,20 @@ import msgspec
 from remit.errors import ProviderError, RemitError
 from remit.parts.work.executors.worktree import Worktree, paths_of
 from remit.parts.work.outbox.provider import PullArgs
-from remit.parts.work.outbox.remote import SNAPSHOT, Remote, branch_of
+from remit.parts.work.outbox.remote import SNAPSHOT, GitRemote, branch_of
 
 if TYPE_CHECKING:
     from remit.clock import Clock
     from remit.parts.work.order import WorkOrder
     from remit.parts.work.workflow import OutboxTable
-    from remit.tools.door import Door
+    from remit.tools.door import ToolDoor
 
 _log: Final = logging.getLogger("remit.work")
 PUSH: Final = "outbox.push"
 PULL: Final = "outbox.pull"
 
 
-class Published(NamedTuple):
+class PublishedRun(NamedTuple):
     """The part of a run that others can see."""
 
     url: str = ""
@@ -44,11 +44,11 @@ class Publication:
 
     def __init__(
         self,
-        door: Door,
+        door: ToolDoor,
         principal: str,
         order: WorkOrder,
         title: str,
-        remote: Remote,
+        remote: GitRemote,
         table: OutboxTable,
         clock: Clock,
         *,
@@ -78,13 +78,13 @@ class Publication:
                 beats.cancel()
                 await asyncio.gather(beats, return_exceptions=True)
 
-    async def end(self, head: str) -> Published:
+    async def end(self, head: str) -> PublishedRun:
         """Push the commit that the run ends with."""
         try:
             await self._publish(head)
         except (ProviderError, RemitError) as error:
-            return Published(self._url, str(error))
-        return Published(self._url)
+            return PublishedRun(self._url, str(error))
+        return PublishedRun(self._url)
 
     async def _beats(self, tree: Worktree, base: str, tell: Callable[[str], None]) -> None:
         message = f"What {self._order.run_id} has up to now\n\n{SNAPSHOT}: {self._order.run_id}"

@@ -18,14 +18,14 @@ from typing import Any, Final, NamedTuple
 
 from remit.mcp_config import own_tools
 from remit.mcp_config.own_tools import SERVER
-from remit.parts.work.executors.port import Usage
+from remit.parts.work.executors.port import TurnUsage
 from remit.parts.work.workflow import Mode
 
 RESUME: Final = "{resume}"
 """The place of the words of `Cli.resume`."""
 
 
-class Model(NamedTuple):
+class AgentModel(NamedTuple):
     """The model that an agent speaks to."""
 
     name: str
@@ -38,14 +38,14 @@ class Model(NamedTuple):
 class Home(NamedTuple):
     """The circumstances that the files of a home are written for."""
 
-    model: Model
+    model: AgentModel
     mode: Mode
     """`governed`: its own tools are off; `ask`: it asks before it uses them."""
     tools: tuple[str, ...] = ()
     """The command of Remit's MCP server; empty: the agent has none, or is told of it in another way."""
 
 
-class Tally:
+class WordTally:
     """Sums up an agent's words up to now."""
 
     def __init__(self) -> None:
@@ -54,12 +54,12 @@ class Tally:
         self.fault = ""
         self.denied = 0
         self.session = ""
-        self.usage = Usage()
+        self.usage = TurnUsage()
 
     def add(self, found: Any, tokens_in: str, tokens_out: str, cost: float = 0.0) -> None:
         """Count what a step took, by the names that the agent has for it."""
         counts = found if isinstance(found, dict) else {}
-        self.usage = Usage(
+        self.usage = TurnUsage(
             input_tokens=self.usage.input_tokens + int(counts.get(tokens_in) or 0),
             output_tokens=self.usage.output_tokens + int(counts.get(tokens_out) or 0),
             cost_usd=self.usage.cost_usd + cost,
@@ -68,7 +68,7 @@ class Tally:
 
 LINE: Final = "line"
 """The key under which a line that is for people stands in an event."""
-Read = Callable[[Tally, dict[str, Any]], str]
+Read = Callable[[WordTally, dict[str, Any]], str]
 """Takes in an event, a JSON object of one line; returns what is shown of it. A line for people is shown as it is."""
 
 
@@ -117,7 +117,7 @@ def _claude_files(home: Home) -> dict[str, str]:
     return {"mcp.json": json.dumps({"mcpServers": servers})}
 
 
-def _claude_read(tally: Tally, event: dict[str, Any]) -> str:
+def _claude_read(tally: WordTally, event: dict[str, Any]) -> str:
     match event.get("type"):
         case "system" if event.get("subtype") == "init":
             tally.session = str(event.get("session_id") or "")
@@ -206,7 +206,7 @@ def _codex_files(home: Home) -> dict[str, str]:
     return {".codex/config.toml": "\n".join(lines) + "\n"}
 
 
-def _codex_read(tally: Tally, event: dict[str, Any]) -> str:
+def _codex_read(tally: WordTally, event: dict[str, Any]) -> str:
     item = event.get("item")
     item = item if isinstance(item, dict) else {}
     match event.get("type"):
@@ -270,7 +270,7 @@ def _gemini_files(home: Home) -> dict[str, str]:
     return {".gemini/settings.json": json.dumps(settings)}
 
 
-def _gemini_read(tally: Tally, event: dict[str, Any]) -> str:
+def _gemini_read(tally: WordTally, event: dict[str, Any]) -> str:
     match event.get("type"):
         case "init":
             tally.session = str(event.get("session_id") or "")
@@ -339,7 +339,7 @@ def _opencode_files(home: Home) -> dict[str, str]:
     return {"opencode.json": json.dumps(settings)}
 
 
-def _opencode_read(tally: Tally, event: dict[str, Any]) -> str:
+def _opencode_read(tally: WordTally, event: dict[str, Any]) -> str:
     part = event.get("part")
     part = part if isinstance(part, dict) else {}
     tally.session = str(event.get("sessionID") or tally.session)
@@ -358,7 +358,7 @@ def _opencode_read(tally: Tally, event: dict[str, Any]) -> str:
     return ""
 
 
-def _opencode_call(tally: Tally, part: dict[str, Any]) -> str:
+def _opencode_call(tally: WordTally, part: dict[str, Any]) -> str:
     state = part.get("state")
     state = state if isinstance(state, dict) else {}
     if state.get("status") == "error" and "prevents you from using" in str(state.get("error")):
@@ -407,7 +407,7 @@ def _aider_files(home: Home) -> dict[str, str]:
     return {".aider.conf.yml": f"model: {json.dumps(f'openai/{home.model.name}')}\n"} if home.model.name else {}
 
 
-def _aider_read(tally: Tally, event: dict[str, Any]) -> str:
+def _aider_read(tally: WordTally, event: dict[str, Any]) -> str:
     line = str(event.get(LINE) or "")
     if _AIDER_FAULT.match(line):
         tally.ended, tally.fault = False, line[:500]

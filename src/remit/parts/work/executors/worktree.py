@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from remit.atomic import clear_place
 from remit.codes import Code
 from remit.errors import ProviderError
-from remit.parts.work.outbox.remote import Remote, branch_of
+from remit.parts.work.outbox.remote import GitRemote, branch_of
 from remit.parts.work.references import IssueRef
 from remit.process.git import Git, commit_of, git, git_on, is_within, repository_at
 from remit.redact import line
@@ -60,7 +60,7 @@ HALF_DONE: Final = {
 _TRACES: Final = ("MERGE_MSG", "MERGE_MODE", "MERGE_RR", "AUTO_MERGE", "SQUASH_MSG", "REBASE_HEAD")
 
 
-class LeftOut(NamedTuple):
+class LeftInCheckout(NamedTuple):
     """Something that lies in a checkout and in no commit."""
 
     path: str
@@ -72,7 +72,7 @@ class LeftOut(NamedTuple):
         return f"{line(self.path)} ({self.reason})"
 
 
-def shown(left: Sequence[LeftOut]) -> str:
+def shown(left: Sequence[LeftInCheckout]) -> str:
     """Return what was left out in words; the weightiest first."""
     ranked = sorted(left, key=lambda each: each.standing)
     more = f" and {len(ranked) - _SHOWN} more" if len(ranked) > _SHOWN else ""
@@ -97,7 +97,7 @@ async def take_in(run: Git, head: str, base: str) -> str:
     return await run("write-tree")
 
 
-async def left_out_of(run: Git, base: str) -> tuple[LeftOut, ...]:
+async def left_out_of(run: Git, base: str) -> tuple[LeftInCheckout, ...]:
     """Return what lies in a checkout and is not in its index, by the reason; `base` is what the run began at."""
     differ = await run.items("ls-files", "--others", "--modified", "--exclude-standard", "-z")
     notes = await run.items("ls-files", "--others", "--modified", "-z", "--", *_NOTES)
@@ -105,20 +105,20 @@ async def left_out_of(run: Git, base: str) -> tuple[LeftOut, ...]:
     changed = await run.items("diff", "--cached", "--name-only", "--no-renames", "-z", base, "--")
     standing = not any(PurePosixPath(path).name == _IGNORING for path in changed)
     own = [".git"] if (run.tree / ".git").is_dir() else []
-    left = [LeftOut(path, "a repository of its own") for path in (*own, *_nested(run.tree))]
-    left += [LeftOut(path, "a submodule") for path in await _gitlinks(run) if _holds(run.tree / path)]
-    left += [LeftOut(_note(path), "notes of its tool", standing=True) for path in notes]
+    left = [LeftInCheckout(path, "a repository of its own") for path in (*own, *_nested(run.tree))]
+    left += [LeftInCheckout(path, "a submodule") for path in await _gitlinks(run) if _holds(run.tree / path)]
+    left += [LeftInCheckout(_note(path), "notes of its tool", standing=True) for path in notes]
     for path, name in (await _filtered(run, base, differ)).items():
-        left.append(LeftOut(path, f"under the filter {name}, which is not run"))
-    left += [LeftOut(path.rstrip("/"), "ignored", standing) for path in ignored]
-    outermost: dict[str, LeftOut] = {}
+        left.append(LeftInCheckout(path, f"under the filter {name}, which is not run"))
+    left += [LeftInCheckout(path.rstrip("/"), "ignored", standing) for path in ignored]
+    outermost: dict[str, LeftInCheckout] = {}
     for each in left:
         if outermost.keys().isdisjoint({each.path, *map(str, PurePosixPath(each.path).parents)}):
             outermost[each.path] = each
     return tuple(outermost.values())
 
 
-def moved(tree: Path, left: Iterable[LeftOut], keep: Path) -> None:
+def moved(tree: Path, left: Iterable[LeftInCheckout], keep: Path) -> None:
     """Move what no commit holds out of a checkout; of what was to be left out, what is not large. Raise OSError."""
     room = _KEPT
     for size, each in sorted((_size(tree / each.path) if each.standing else 0, each) for each in left):
@@ -220,7 +220,7 @@ _BEGUN: Final = "remit-begun"
 """The file in which the repository notes the commit that a checkout began at."""
 
 
-class Look(NamedTuple):
+class Checkout(NamedTuple):
     """A checkout beside its last commit."""
 
     head: str
@@ -232,7 +232,7 @@ class Look(NamedTuple):
 class Settled(NamedTuple):
     """The rest that a run left, beside its commit."""
 
-    left_out: tuple[LeftOut, ...]
+    left_out: tuple[LeftInCheckout, ...]
     """Files that lie in the checkout and in no commit, because a rule leaves them out."""
     cleared: tuple[str, ...]
     """Locks and half-done operations of git, in words."""
@@ -322,7 +322,7 @@ class Worktree:
         async with self._opened() as (run, place):
             return (await self._taken(run, place, message))[0]
 
-    async def look(self) -> Look:
+    async def look(self) -> Checkout:
         """Return how the checkout differs from its last commit."""
         async with self._opened() as (run, place):
             head = await self._head(run, place)
@@ -330,7 +330,7 @@ class Worktree:
             status = await run("diff", "--cached", "--name-status", "--no-renames", head, "--")
             diff = await run("diff", "--cached", "--no-ext-diff", "--no-textconv", head, "--")
             left = await self._left_out(run, place)
-            return Look(head, "\n".join((*status.splitlines(), *(f"!\t{each}" for each in left))), diff)
+            return Checkout(head, "\n".join((*status.splitlines(), *(f"!\t{each}" for each in left))), diff)
 
     async def follows(self, base: str) -> bool:
         """Return whether a commit is among those that stand behind the present one."""
@@ -460,7 +460,7 @@ class Worktree:
         await run("update-ref", f"refs/heads/{self.branch}.before", tip)
         return (f"what its branch had before is on {self.branch}.before",)
 
-    async def _left_out(self, run: Git, place: Path) -> tuple[LeftOut, ...]:
+    async def _left_out(self, run: Git, place: Path) -> tuple[LeftInCheckout, ...]:
         return await left_out_of(run, await self._base(run, place, await self._head(run, place)))
 
     async def _base(self, run: Git, place: Path, head: str) -> str:
@@ -537,7 +537,7 @@ class Beginnings:
         self._repository = repository
         self._table = table
         self._tree = tree
-        self._remote = Remote(repository, table) if table.remote else None
+        self._remote = GitRemote(repository, table) if table.remote else None
 
     async def of(self, order: WorkOrder) -> Beginning:
         """Return where a run begins. Raise ProviderError if the remote cannot be asked."""

@@ -55,7 +55,7 @@ _CAUSES: Final = {
 }
 
 
-class Reply(NamedTuple):
+class ForgeReply(NamedTuple):
     """An answer."""
 
     status: int
@@ -80,7 +80,7 @@ class ForgeClient:
         self._clock = clock
         self._writing = asyncio.Lock()
         self._wrote: float | None = None
-        self._known: OrderedDict[str, Reply] = OrderedDict()
+        self._known: OrderedDict[str, ForgeReply] = OrderedDict()
         """Answers by URL, for as long as their ETag holds."""
 
     async def pause(self, seconds: float) -> None:
@@ -123,7 +123,7 @@ class ForgeClient:
 
     # --- requests
 
-    async def _read(self, url: str) -> Reply:
+    async def _read(self, url: str) -> ForgeReply:
         """Return an answer, the kept one if the forge says that it still holds."""
         known = self._known.get(url)
         match = {"if-none-match": known.headers["etag"]} if known is not None else {}
@@ -137,7 +137,7 @@ class ForgeClient:
                 self._known.popitem(last=False)
         return reply
 
-    async def _answered(self, url: str, headers: Mapping[str, str]) -> Reply:
+    async def _answered(self, url: str, headers: Mapping[str, str]) -> ForgeReply:
         """Read; again after a 5xx or no answer, which a read may. Raise ProviderError."""
         for left in reversed(range(_TRIES)):
             try:
@@ -153,7 +153,7 @@ class ForgeClient:
 
     async def _within_limits(
         self, method: str, url: str, body: Mapping[str, Any] | None, headers: Mapping[str, str] | None = None
-    ) -> Reply:
+    ) -> ForgeReply:
         """Send a request, again after each refusal for a limit. Raise ProviderError."""
         left = _PATIENCE_S
         while True:
@@ -166,7 +166,7 @@ class ForgeClient:
                 raise ProviderError(f"{self._base} takes no more requests for {pause:.0f} s", cause=Code.http_429)
             await self._clock.sleep(pause)
 
-    def _pause(self, reply: Reply) -> float | None:
+    def _pause(self, reply: ForgeReply) -> float | None:
         """Return how long a limit lasts; None: there is none."""
         headers = reply.headers
         spent = headers.get("x-ratelimit-remaining", headers.get("ratelimit-remaining")) == "0"
@@ -180,7 +180,9 @@ class ForgeClient:
             return max(reset - self._clock.now() / SECOND, _BETWEEN_S)
         return _WITHOUT_WORD_S
 
-    async def _once(self, method: str, url: str, body: Mapping[str, Any] | None, headers: Mapping[str, str]) -> Reply:
+    async def _once(
+        self, method: str, url: str, body: Mapping[str, Any] | None, headers: Mapping[str, str]
+    ) -> ForgeReply:
         limit = aiohttp.ClientTimeout(total=_REQUEST_S)
         try:
             async with (
@@ -200,9 +202,9 @@ class ForgeClient:
             raise ProviderError(
                 f"{url} answers with more than {_LARGEST:,} bytes. {_ADDRESS}", cause=Code.content_too_large
             )
-        return Reply(status, names, _decoded(data))
+        return ForgeReply(status, names, _decoded(data))
 
-    def _accepted(self, reply: Reply) -> Reply:
+    def _accepted(self, reply: ForgeReply) -> ForgeReply:
         """Return the answer of a request that was taken. Raise ProviderError."""
         if reply.status in _OK:
             return reply
@@ -214,7 +216,7 @@ class ForgeClient:
         raise ProviderError(f"{self._base}: {reply.says}.{hint}", cause=cause)
 
     @staticmethod
-    def _formed(reply: Reply, url: str, kind: type | UnionType) -> Any:
+    def _formed(reply: ForgeReply, url: str, kind: type | UnionType) -> Any:
         """Return the body of an answer that was taken. Raise ProviderError for one of another form, or not JSON."""
         if not isinstance(reply.body, kind):
             raise ProviderError(

@@ -21,7 +21,7 @@ from remit.parts.work.references import EventRef, IssueRef
 from remit.redact import line
 
 if TYPE_CHECKING:
-    from remit.journal.event import Event, Head
+    from remit.journal.event import Event, StreamHead
     from remit.journal.journal import Journal
 
 STREAM_KIND: Final = "issue"
@@ -130,7 +130,7 @@ class LocalForge:
                 break
         return await self.get_issue(issue)
 
-    async def _head(self, issue: IssueRef) -> Head:
+    async def _head(self, issue: IssueRef) -> StreamHead:
         head = await self._journal.head(_stream(issue)) if issue.is_local else None
         if head is None:
             raise ProviderError(f"There is no issue {issue} here.", cause=Code.not_found)
@@ -166,7 +166,7 @@ def _changed(issue: Issue, change: w.IssueChanged) -> Issue:
     )
 
 
-def _listed(head: Head) -> Issue:
+def _listed(head: StreamHead) -> Issue:
     issue = _issue_of(head)
     return Issue(
         issue_ref=str(issue),
@@ -182,7 +182,7 @@ def _marks(labels: Sequence[str]) -> dict[str, str]:
     return dict.fromkeys(tuple(labels)[:_MAX_LABELS], "yes")
 
 
-def _keys(head: Head) -> dict[str, str]:
+def _keys(head: StreamHead) -> dict[str, str]:
     return {label: value for label, value in head.labels.items() if label.startswith("key:")}
 
 
@@ -190,5 +190,5 @@ def _stream(issue: IssueRef) -> str:
     return f"issue/{issue.number}"
 
 
-def _issue_of(head: Head) -> IssueRef:
+def _issue_of(head: StreamHead) -> IssueRef:
     return IssueRef(_PROJECT, int(head.stream.partition("/")[2]))

@@ -31,7 +31,7 @@ from remit.parts.work.outbox.port import Forge, Issue, Pull, PullForm, Pulls, ex
 from remit.parts.work.outbox.remote import Pushed, branch_of
 from remit.parts.work.references import IssueRef
 from remit.parts.work.workflow import OutboxTable
-from remit.service.calls import Turns
+from remit.service.calls import TurnTaking
 from remit.tools.meta import Retry, ToolMeta
 from remit.tools.provider import CallContext, Preview, ToolResult, Toolset, arguments, declare
 
@@ -84,7 +84,7 @@ class OutboxRows:
     async def turn(self, issue: IssueRef) -> AsyncIterator[ThreadRows]:
         """Wait for the turn to write to an issue, and hold it: no other process writes there meanwhile."""
         stream = f"{KIND}/{issue.file_name}"
-        async with Turns(self._journal).held(stream, KIND, w.OutboxOpened(issue_ref=str(issue))) as held:
+        async with TurnTaking(self._journal).held(stream, KIND, w.OutboxOpened(issue_ref=str(issue))) as held:
             yield ThreadRows(held, await self._journal.read(stream))
 
     async def spent(self, stream: str, step: str, tools: Sequence[str]) -> int:
@@ -212,7 +212,7 @@ Push = Callable[[IssueRef, str, str], Awaitable[tuple[str, Pushed]]]
 """Pushes a commit of an issue's run; gives the branch. Raise ProviderError (stale_run) for one that is not active."""
 
 
-class Row(NamedTuple):
+class OutboxTool(NamedTuple):
     """A tool of this provider."""
 
     description: str
@@ -237,15 +237,21 @@ class OutboxProvider(Toolset):
         self._wrote = wrote
         self._queued = queued
         self._calls = {
-            "list": Row("List issues by label.", ListArgs, IssueList, self._list),
-            "get": Row("Read an issue.", GetArgs, Issue, self._get),
-            "create": Row("Open an issue.", CreateArgs, Created, self._create, "max_issues"),
-            "comment": Row(
+            "list": OutboxTool("List issues by label.", ListArgs, IssueList, self._list),
+            "get": OutboxTool("Read an issue.", GetArgs, Issue, self._get),
+            "create": OutboxTool("Open an issue.", CreateArgs, Created, self._create, "max_issues"),
+            "comment": OutboxTool(
                 "Write a comment, once for each trigger.", CommentArgs, Commented, self._comment, "max_comments"
             ),
-            "mutate": Row("Change labels, assignee or standing.", MutateArgs, Issue, self._mutate, "max_changes"),
-            "push": Row("Push the work on an issue to its branch.", PushArgs, PushGiven, self._push, "max_changes"),
-            "pull": Row("Open or change the pull request of a branch.", PullArgs, PullGiven, self._pull, "max_changes"),
+            "mutate": OutboxTool(
+                "Change labels, assignee or standing.", MutateArgs, Issue, self._mutate, "max_changes"
+            ),
+            "push": OutboxTool(
+                "Push the work on an issue to its branch.", PushArgs, PushGiven, self._push, "max_changes"
+            ),
+            "pull": OutboxTool(
+                "Open or change the pull request of a branch.", PullArgs, PullGiven, self._pull, "max_changes"
+            ),
         }
         super().__init__(PROVIDER, [_meta(f"{PROVIDER}.{name}", row) for name, row in self._calls.items()])
 
@@ -308,7 +314,7 @@ class OutboxProvider(Toolset):
             case _:
                 return None
 
-    async def _require_room(self, name: str, row: Row, ctx: CallContext) -> None:
+    async def _require_room(self, name: str, row: OutboxTool, ctx: CallContext) -> None:
         """Raise ProviderError (BUDGET_EXCEEDED) for a job that has written as much as workflow.toml lets it."""
         if not row.cap or not ctx.stream.startswith("job/"):
             return
@@ -449,7 +455,7 @@ async def _opened(pulls: Pulls, asked: PullArgs, form: PullForm) -> Pull:
         return pull
 
 
-def _meta(name: str, row: Row) -> ToolMeta:
+def _meta(name: str, row: OutboxTool) -> ToolMeta:
     return declare(
         name,
         row.description,

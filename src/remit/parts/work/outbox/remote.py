@@ -60,11 +60,11 @@ class Pushes:
             raise ProviderError(f"{run_id} is not the active run of {issue}", cause=Code.stale_run)
         order = await self._store.order(issue, run_id)
         branch = branch_of(workflow.outbox, issue)
-        remote = Remote(repository_of(workflow, self._settings.folder, order.role), workflow.outbox)
+        remote = GitRemote(repository_of(workflow, self._settings.folder, order.role), workflow.outbox)
         return branch, await remote.push(branch, commit)
 
 
-class Remote:
+class GitRemote:
     """One remote of a repository."""
 
     def __init__(self, repository: Path, table: OutboxTable, environ: Mapping[str, str] = os.environ) -> None:
