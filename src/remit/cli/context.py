@@ -129,13 +129,15 @@ class CommandState:
         NotFoundError (JOURNAL_MISSING).
         """
         from remit.app import Remit
-        from remit.cli.logs import log_to_stderr
+        from remit.cli.logs import log_as_json, log_to_stderr
 
         if self.server:
             raise not_there()
         log_to_stderr(max(self.verbose, self.logs), self.reported)
         runs = code in {"needed", "wanted"}
         settings = self.trusted(flags) if runs or writes or creates or servers else self.looked_at(flags)
+        if settings.output.log == "json":
+            log_as_json()
         if runs:
             settings = self.with_modules(settings)
         if not creates and (path := settings.journal.file) is not None and not path.exists():

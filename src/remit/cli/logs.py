@@ -1,9 +1,11 @@
-"""The program's own log, on stderr: warnings always, more with -v."""
+"""The program's own log, on stderr: warnings always, more with -v; as text, or as JSON for programs that collect it."""
 
 from __future__ import annotations
 
+import json
 import logging
 import sys
+from datetime import UTC, datetime
 from typing import Final
 
 from remit.cli.output import one_line
@@ -33,7 +35,38 @@ def log_to_stderr(verbose: int, reported: str = "") -> None:
     if reported and not verbose:
         handler.addFilter(lambda record: record.name != reported)
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
-    logger = logging.getLogger("remit")
+    logger, root = logging.getLogger("remit"), logging.getLogger()
+    for earlier in logger.handlers:
+        root.removeHandler(earlier)
     logger.handlers[:] = [handler]
     logger.setLevel(_LEVELS[min(verbose, len(_LEVELS) - 1)])
     logger.propagate = False
+
+
+def log_as_json() -> None:
+    """Write each line of the log as JSON from now on; lines of other code of this process, too, from warnings on."""
+    for handler in logging.getLogger("remit").handlers:
+        handler.setFormatter(_JsonFormatter())
+        logging.getLogger().addHandler(handler)
+
+
+class _JsonFormatter(logging.Formatter):
+    """One object a line, in ASCII; it names the job and the step that the logging code works for."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        from remit.gateway.call import log_context
+
+        line = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname,
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        if record.exc_info:
+            line["error"] = self.formatException(record.exc_info)
+        place = log_context.get()
+        if place is not None and place.open:
+            kind, _, name = place.stream.partition("/")
+            line |= {"job": name} if kind == "job" else {"stream": place.stream}
+            line |= {key: text for key, text in (("step", place.step), ("tool", place.tool)) if text}
+        return json.dumps(line)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from remit.clock import SystemClock
 from remit.codes import Code
 from remit.errors import JournalError
+from remit.gateway.call import LogContext, log_context
 from remit.journal.leases import LeaseTerms, Owner, keep_renewing, renew_all
 
 if TYPE_CHECKING:
@@ -142,6 +143,8 @@ class Holding:
     async def _run(self, one: StreamExecution, before: asyncio.Task[None] | None) -> None:
         """Run a pass, once the one before it over the same stream has ended."""
         stream = one.lease.stream
+        place = LogContext(stream)
+        log_context.set(place)
         try:
             if before is not None:
                 await asyncio.wait([before])
@@ -160,6 +163,7 @@ class Holding:
             # The lease lapses, and the stream is tried again then rather than in a loop.
             _log.exception("%s: the pass failed", stream)
         finally:
+            place.open = False
             if before is not None and not before.done():
                 await asyncio.wait([before])  # cancelled while it waited: stopping waits for both
             if stream in self._passes and self._passes[stream][0] is one:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Awaitable, Callable
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import msgspec
@@ -45,6 +46,23 @@ _MOVING_MS: Final = 3_600_000
 
 def no_progress(done: float | None, total: float | None, message: str) -> None:
     """Drop a progress report without a listener."""
+
+
+class LogContext:
+    """Place that running code works for: log lines name it for as long as it is `open`.
+
+    Tasks that begin there and outlive it, such as connections, have none afterwards.
+    """
+
+    __slots__ = ("open", "step", "stream", "tool")
+
+    def __init__(self, stream: str, step: str = "", tool: str = "") -> None:
+        self.stream, self.step, self.tool = stream, step, tool
+        self.open = True
+
+
+log_context: Final[ContextVar[LogContext | None]] = ContextVar("remit_log_context", default=None)
+"""The place that the running code works for; None: none."""
 
 
 class EarlierAttempt(msgspec.Struct, frozen=True, kw_only=True):

@@ -13,7 +13,7 @@ import msgspec
 
 from remit.canonical import digest
 from remit.codes import Code
-from remit.gateway.call import Call, GateRequest, Proceed, Progress, Stage, no_progress
+from remit.gateway.call import Call, GateRequest, LogContext, Proceed, Progress, Stage, log_context, no_progress
 from remit.gateway.context import context_again
 from remit.gateway.model_request import ModelAttempt, ModelRequest
 from remit.gateway.outcome import Outcome
@@ -144,12 +144,16 @@ class Gateway:
         overlays = call.request.overlays
         call.policy = self.services.policy.under(overlays) if overlays else self.services.policy
         self._meter.running += 1
+        place = LogContext(call.writer.stream, call.request.step, call.request.tool)
+        token = log_context.set(place)
         try:
             outcome = await enter(call)
         except BaseException as error:
             self._meter.broken(call, error)
             raise
         finally:
+            log_context.reset(token)
+            place.open = False
             self._meter.running -= 1
         self._meter.end(call, outcome)
         return outcome

@@ -135,7 +135,9 @@ async def test_nobody_is_asked_about_a_call_that_is_over_budget() -> None:
 @pytest.mark.parametrize(("invocation", "calls"), [("inv_1", 1), ("", 0)])
 async def test_a_question_that_was_not_announced_leaves_nothing_reserved(invocation: str, calls: int) -> None:
     clock = ManualClock()
-    allowance: Any = SimpleNamespace(limits=DayLimits(), claim=_nothing, release=lambda _claim: None)
+    allowance: Any = SimpleNamespace(
+        limits=DayLimits(), accounts=lambda *_: (), claim=_nothing, release=lambda _claim: None
+    )
     services: Any = SimpleNamespace(
         prices=SimpleNamespace(cost=lambda *_: None), allowance=allowance, journal=SimpleNamespace(clock=clock)
     )

@@ -75,6 +75,13 @@ class OutputSettings(Section, frozen=True):
             fixed={"NO_COLOR": "never", "FORCE_COLOR": "always"},  # no-color.org, force-color.org
         ),
     ] = "auto"
+    log: Annotated[
+        Literal["text", "json"],
+        About(
+            "The form of the log on stderr. json: an object a line with `time`, `level`, `logger`, `message`, `error`, "
+            "and `job` (or `stream`), `step` and `tool` of what it belongs to; your own code's warnings are in it, too."
+        ),
+    ] = "text"
 
 
 SERVERS: Final = frozenset({"postgresql", "postgres"})
