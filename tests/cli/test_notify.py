@@ -96,6 +96,6 @@ def test_a_table_that_means_nothing_stops_a_worker_and_doctor_names_it(project: 
     project.configure('[[notify]]\nname = "a"\n')
     done = project.here("worker")
     assert done.status != 0
-    assert "none of url, email, command, slack and telegram is given" in done.err
+    assert "none of url, email, command, slack, telegram and push is given" in done.err
     checks = project.here("doctor", "--json").json
     assert [check["verdict"] for check in checks if check["name"] == "notify"] == ["fail"]

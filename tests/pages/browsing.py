@@ -111,6 +111,6 @@ async def window(browser: Browser, url: str, **more: Any) -> AsyncIterator[Windo
             3.5 * PATIENCE_S
         ):  # says where the test waited: the limit of pytest only that it did
             yield shown
-        assert shown.faults == []
+        assert shown.faults == [], shown.faults
     finally:
         await context.close()

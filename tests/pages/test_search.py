@@ -49,7 +49,7 @@ async def test_four_doors_stand_above_every_page_and_the_rest_behind_questions(s
         page = (await server.get("/more")).text
         menu = re.findall(r'<li><a href="([^"]+)"', page.partition("<nav")[2].partition("</nav>")[0])
         assert menu == ["/inbox", "/jobs", "/agents", "/work", "/more"]
-        assert links(page, "What may run?") == ["/policy", "/servers", "/tools", "/skills"]
+        assert links(page, "What may run?") == ["/policy", "/servers", "/tools", "/limits", "/skills"]
         assert links(page, "What runs where?")[0] == "/workers"
         usage = (await server.get("/usage")).text
         assert '<a href="/agents" aria-current="page">Agents</a>' in usage

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import urlsplit
 
 import aiohttp
-import jwt
 import msgspec
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
@@ -96,6 +95,8 @@ def sealed(data: bytes, browser: bytes, auth: bytes, key: ec.EllipticCurvePrivat
 
 def proof(endpoint: str, key: ec.EllipticCurvePrivateKey, about: str, now_s: int) -> str:
     """The header by which a server proves who sends; `about` leads to who runs it."""
+    import jwt  # noqa: PLC0415 - an extra, for who sends to devices
+
     parts = urlsplit(endpoint)
     claims = {"aud": f"{parts.scheme}://{parts.netloc}", "exp": now_s + _HOURS_S, "sub": about}
     return f"vapid t={jwt.encode(claims, key, algorithm='ES256')}, k={text_of(public_of(key))}"
