@@ -41,6 +41,14 @@ class SandboxTerms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """Limits by their names in `[sandbox]`, stricter than there."""
 
 
+class FolderMount(msgspec.Struct, frozen=True):
+    """A folder or file of this machine, and where the program sees it."""
+
+    source: Path
+    target: str
+    writable: bool = False
+
+
 class Program(msgspec.Struct, frozen=True, kw_only=True):
     """A program, and the terms on which it is run."""
 
@@ -55,6 +63,8 @@ class Program(msgspec.Struct, frozen=True, kw_only=True):
     terms: SandboxTerms = SandboxTerms()
     reads: tuple[Path, ...] = ()
     """More that it can read."""
+    mounts: tuple[FolderMount, ...] = ()
+    """Folders and files that it sees, at whatever paths; they win over those of its terms."""
     private: tuple[str, ...] = ()
     """Of the hosts of its terms those whose addresses need not be public: the operator named them."""
     refused: Callable[[str, str], None] | None = None
@@ -163,14 +173,6 @@ class ProgramRun(ProgramEnd, frozen=True, kw_only=True):
 
 def quiet(_stream: Literal["stdout", "stderr"], _data: bytes) -> None:
     """A listener that hears nothing."""
-
-
-class FolderMount(msgspec.Struct, frozen=True):
-    """A folder or file of this machine, and where the program sees it."""
-
-    source: Path
-    target: str
-    writable: bool = False
 
 
 class Spec(msgspec.Struct, frozen=True, kw_only=True):

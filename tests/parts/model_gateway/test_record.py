@@ -8,7 +8,6 @@ import os
 import random
 import re
 import shlex
-import shutil
 import signal
 import subprocess
 import sys
@@ -159,22 +158,6 @@ def test_the_first_difference_has_both_sides(project: Project) -> None:
     assert (done.status, found["number"], found["step"]) == (6, 1, "run/1")
     assert (found["path"], found["recorded"], found["now"]) == ("$.body.messages[0].content", "hi", "something else")
     assert "NONDETERMINISTIC" in done.err
-
-
-@pytest.mark.skipif(shutil.which("bwrap") is None, reason="needs bubblewrap")
-def test_a_replay_elsewhere_leaves_the_recorded_folder_alone(project: Project, tmp_path: Path) -> None:
-    with provider(answer()) as server:
-        record(project, server)
-    before = (project.folder / "out.txt").stat().st_mtime_ns
-    copy = tmp_path / "copy"
-    copy.mkdir()
-    journal = project.folder / ".remit" / "journal.db"
-    project.env["REMIT_CONFIG"] = str(project.folder / "remit.toml")
-    project.folder = copy
-    done = project.apart("--journal", str(journal), "replay", "last", *agent("hi"))
-    assert done.status == 0, done.err
-    assert (copy / "out.txt").read_text() == '{"x":0}'
-    assert (copy.parent / "out.txt").stat().st_mtime_ns == before
 
 
 def test_a_fork_asks_models_from_a_question_on(project: Project) -> None:

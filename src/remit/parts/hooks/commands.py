@@ -212,7 +212,8 @@ def run_command(
 def _run_fenced(settings: Settings, folder: GuardFolder, command: list[str], wishes: Sequence[tuple[str, ...]]) -> int:
     from remit.cli.runner import run_to_end
     from remit.clock import SystemClock
-    from remit.parts.hooks.fence import AgentNeeds, fenced, run_fenced
+    from remit.mcp_config.agent_ground import AgentNeeds
+    from remit.parts.hooks.fence import fenced, run_fenced
     from remit.wiring.parts import enclosures_of, parts_of
 
     agent = cast("AgentName", Path(command[0]).name)

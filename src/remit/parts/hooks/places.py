@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from remit.atomic import replace_file
 from remit.errors import SettingsError, UsageError
+from remit.mcp_config.agent_ground import folder_of
 from remit.mcp_config.connection_record import digest_of
 from remit.mcp_config.connections import FileConnection, ServerChange
 from remit.mcp_config.foreign import plain
@@ -115,18 +116,6 @@ def file_of(agent: AgentName, env: Mapping[str, str], *, managed: bool = False) 
         "opencode": "plugin/remit.js",
         "copilot": "hooks/remit.json",
     }.get(agent, "settings.json")
-
-
-def folder_of(agent: AgentName, env: Mapping[str, str]) -> Path:
-    """Return the folder of an agent's own settings. Raises UsageError."""
-    if not env.get("HOME"):
-        raise UsageError("HOME is not set, so the agent's files cannot be found", remedy="Set HOME.")
-    moved = env.get(
-        {"claude": "CLAUDE_CONFIG_DIR", "codex": "CODEX_HOME", "opencode": "XDG_CONFIG_HOME"}.get(agent, "")
-    )
-    if agent == "opencode":
-        return Path(moved or f"{env['HOME']}/.config") / "opencode"
-    return Path(moved or f"{env['HOME']}/.{agent}")
 
 
 def connected(

@@ -49,6 +49,11 @@ class Recording(NamedTuple):
     args: dict[str, Any]
     """The arguments of its call: the command, the folder."""
 
+    @property
+    def folder(self) -> str:
+        """Return the folder as the program saw it: its path stands in the answers."""
+        return str(self.args.get("at") or self.args.get("folder", ""))
+
 
 class ReplayFinding(msgspec.Struct, frozen=True, kw_only=True):
     """A place where a replay and its record differ."""
@@ -115,8 +120,8 @@ class Answers:
         self._fork_at = fork_at
         self._results: Results = results
         self._number = 0
-        self._then = roots_of(recording.args.get("folder", ""), recording.args.get("home", ""))
-        self._now = roots_of(recording.args.get("folder", ""), os.environ.get("HOME", ""))
+        self._then = roots_of(recording.folder, recording.args.get("home", ""))
+        self._now = roots_of(recording.folder, os.environ.get("HOME", ""))
         self._open: dict[str, list[Recorded]] = {}
         for call in recording.calls:
             self._open.setdefault(self._recorded(call, results).digest, []).append(call)

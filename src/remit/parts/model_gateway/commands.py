@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import shutil
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -21,11 +20,13 @@ from remit.errors import StateError, UsageError
 from remit.http.guard import token_of
 from remit.ids import new_id
 from remit.jobs.state import stream_of
+from remit.mcp_config.agent_ground import AgentNeeds
 from remit.parts.model_gateway.answers import Answers, ReplayFinding, recording_of
 from remit.parts.model_gateway.canonical import RULES_VERSION
 from remit.parts.model_gateway.clis import Place
 from remit.parts.model_gateway.programs import (
     RUN,
+    Fence,
     ProgramProvider,
     RunResult,
     Terminal,
@@ -90,6 +91,10 @@ class ReplayedProgram(msgspec.Struct, frozen=True, kw_only=True):
     "--governed", is_flag=True, help="Leave the agent no tools but Remit's; for claude, codex, gemini, opencode."
 )
 @click.option("--open", "opened", is_flag=True, help="Let it reach other hosts than its models'.")
+@click.option("--sandbox", is_flag=True, help="Run it in the sandbox, where it sees its project alone.")
+@click.option("--network", "hosts", metavar="HOST", multiple=True, help="Let it reach a host from the sandbox.")
+@click.option("--read", "reads", metavar="PATH", multiple=True, help="Let it read a path in the sandbox.")
+@click.option("--write", "writes", metavar="PATH", multiple=True, help="Let it change a path in the sandbox.")
 @json_option("the job and the end of the program")
 @pass_state
 def command(
@@ -102,6 +107,10 @@ def command(
     steady: bool,
     governed: bool,
     opened: bool,
+    sandbox: bool,
+    hosts: tuple[str, ...],
+    reads: tuple[str, ...],
+    writes: tuple[str, ...],
 ) -> int:
     """Run a program, and record its model calls, whatever made it.
 
@@ -109,11 +118,20 @@ def command(
     them. The program finds the gateway by the usual variables (OPENAI_BASE_URL, ANTHROPIC_BASE_URL,
     GOOGLE_GEMINI_BASE_URL); codex, gemini and opencode are told in the way that they read. The keys of providers stay
     here. Other hosts are refused to it, and each attempt is recorded. The exit status is the program's.
+
+    With --sandbox it sees its installation, its project, its own state and the files that COMMAND names, and can change
+    neither git's hooks nor an agent's settings.
     """
     from remit.cli.runner import run_async
 
+    needs = {"hosts": hosts, "reads": reads, "writes": writes}
+    if not sandbox and any(needs.values()):
+        raise UsageError("what a program may reach is limited in the sandbox alone", remedy="Add --sandbox.")
+    if sandbox and opened:
+        raise UsageError("the sandbox is open to named hosts alone", remedy="Say --network HOST for each.")
     budget = {name: value for name, value in (("tokens", tokens), ("cost", cost), ("calls", calls)) if value}
     options = {"budget": budget, "steady": steady, "governed": governed, "alone": not opened}
+    options |= {"sandbox": {name: list(each) for name, each in needs.items()}} if sandbox else {}
     return run_async(lambda stop: _record(state, program, options, title, stop), gentle=True)
 
 
@@ -246,43 +264,43 @@ async def _fork(state: CommandState, job: str, program: tuple[str, ...], at: int
     """Record a program again that is given the recorded answers up to a question, and asks models from there on."""
     async with state.remit(code="unused") as remit:
         job = await remit.service.jobs.find(job)
-        args = (await recording_of(remit.runtime.journal, job)).args
-    require_place(args["folder"], Path.cwd())
+        recording = await recording_of(remit.runtime.journal, job)
+    args = recording.args
     options: dict[str, Any] = {name: bool(args.get(name)) for name in ("steady", "governed")}
     options["alone"] = args.get("alone") is not False
     options |= {"budget": {}, "replays": job, "fork_at": at}
+    options |= {"sandbox": args["sandbox"]} if args.get("sandbox") else {}
+    options |= {"at": recording.folder} if recording.folder != str(Path.cwd()) else {}
     return await _record(state, program, options, f"fork of {job} at {at}", stop)
-
-
-def require_place(recorded: str, here: Path) -> None:
-    """Raise UsageError unless a replay can work in the folder of the recording, by its path or mounted there."""
-    if str(here) != recorded and shutil.which("bwrap") is None:
-        reason = f"it was recorded in {recorded}, whose path stands in the recorded answers; this is {here}"
-        remedy = f"Replay it in {recorded}, or install bubblewrap: this folder is mounted there then."
-        raise UsageError(reason, remedy=remedy)
 
 
 async def _run_on(remit: Remit, answers: Answers, program: tuple[str, ...], stop: SignalStop) -> int:
     """Run a program that is given recorded answers alone; the exit status. Nothing is recorded."""
     from remit.parts.model_gateway.wiring import Listener
 
-    folder = answers.recording.args["folder"]
-    require_place(folder, Path.cwd())
+    folder, args, here = answers.recording.folder, answers.recording.args, str(Path.cwd())
+    at = folder if folder != here else ""
     own = settings_of(remit.settings, NAME, ModelGatewaySettings)
-    listener, terminal = Listener(remit.settings, own, remit.clock), Terminal()
+    listener, terminal = Listener(remit.settings, own, remit.clock), Terminal(remit.runtime.enclosures)
     run, token = TokenRun(_NoLedger(), principal=principal(remit.settings)), token_of(salt(32))
     run.answers = answers
     listener.runs.open(token, run)
     async with AsyncExitStack() as stack:
         url = await stack.enter_async_context(listener.listening())
-        steady = bool(answers.recording.args.get("steady"))
+        fenced = args.get("sandbox") or at
+        fence = Fence(msgspec.convert(args.get("sandbox") or {}, AgentNeeds), _refuse, at) if fenced else None
         # Nothing listens at the discard port: every other host is refused.
-        tools = tools_of(remit.settings) if answers.recording.args.get("governed") else ()
+        tools = tools_of(remit.settings) if args.get("governed") else ()
         place = Place(url, token, "http://127.0.0.1:9", folder_of_run(folder), tools)
-        running = asyncio.ensure_future(terminal.run(program, str(Path.cwd()), place, steady=steady, at=folder))
+        steady = bool(args.get("steady"))
+        running = asyncio.ensure_future(terminal.run(program, here, place, steady=steady, fence=fence))
         await first(asyncio.shield(running), stop.requested.wait())
         terminal.stop()
         return await running
+
+
+def _refuse(_place: str, _reason: str) -> None:
+    """Refuse in silence, as the discard port does."""
 
 
 class _NoLedger:

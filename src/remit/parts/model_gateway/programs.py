@@ -8,31 +8,35 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import signal
 import stat
 import sys
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from functools import partial
 from hashlib import file_digest, sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 
 import msgspec
 from msgspec import Meta
 
 from remit.codes import Code
-from remit.errors import ProviderError, RunError
+from remit.errors import ProviderError, RunError, StateError
 from remit.jobs.recipe import recipe
 from remit.jobs.run import Run as JobRun
 from remit.journal.kinds import INNER, decode
+from remit.mcp_config.agent_ground import AgentNeeds, enclosed
 from remit.parts.model_gateway.answers import Answers, recording_of
-from remit.parts.model_gateway.clis import STEADY, Place, start_of
+from remit.parts.model_gateway.clis import STEADY, Place, Start, start_of
 from remit.parts.model_gateway.front import ProgramFront
 from remit.parts.model_gateway.kinds import ModelGatewayAsked, ModelGatewayTried
 from remit.parts.model_gateway.settings import ModelGatewaySettings
 from remit.process.child import bound
+from remit.process.enclosure import FolderMount, Program
 from remit.process.family import ProcessFamily
+from remit.process.terminal import EnclosedProgram
 from remit.settings.places import data_folder
 from remit.tools.meta import Level
 from remit.tools.provider import CallContext, Preview, ToolResult, Toolset, arguments, declare
@@ -40,6 +44,7 @@ from remit.tools.provider import CallContext, Preview, ToolResult, Toolset, argu
 if TYPE_CHECKING:
     from remit.capability import Opening
     from remit.parts.model_gateway.runs import TokenRun
+    from remit.process.enclosure import Enclosures
     from remit.settings import Settings
 
 PROVIDER: Final = "program"
@@ -67,6 +72,13 @@ class RunArgs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     governed: Annotated[bool, Meta(description="Whether it has no tools but Remit's.")] = False
     replays: Annotated[str, Meta(description="The job whose answers it is given.")] = ""
     fork_at: Annotated[int, Meta(ge=0, description="The question with tools from which on models are asked.")] = 0
+    sandbox: Annotated[AgentNeeds | None, Meta(description="What it has in the sandbox beside its project.")] = None
+    at: Annotated[str, Meta(description="Where it sees its folder, in the sandbox; empty: where that is.")] = ""
+
+    @property
+    def fence(self) -> AgentNeeds | None:
+        """Return what it needs in the sandbox; None: it is not run there."""
+        return self.sandbox or (AgentNeeds() if self.at else None)
 
 
 class Changed(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -120,7 +132,7 @@ class ProgramProvider(Toolset):
         self._front = ProgramFront(opening, own)
         self._journal = opening.journal
         self._mcp = partial(tools_of, opening.settings)
-        self.terminal = Terminal()
+        self.terminal = Terminal(opening.enclosures)
 
     async def invoke(self, name: str, args: dict[str, Any], ctx: CallContext) -> ToolResult:
         """Run a program to its end. Raise ProviderError."""
@@ -129,15 +141,18 @@ class ProgramProvider(Toolset):
         run = self._front.run(ctx, run_args.budget)
         if run_args.replays:
             run.answers = Answers(await recording_of(self._journal, run_args.replays), fork_at=run_args.fork_at)
-        files, tried = folder_of_run(run_args.folder), dict[str, None]()
+        folder, tried = run_args.folder, TriedHosts(run, ctx.step)
         async with AsyncExitStack() as stack:
             front = await stack.enter_async_context(self._front.before(run))
-            proxy = await stack.enter_async_context(_refusing(run, ctx.step, tried)) if run_args.alone else ""
-            before = await asyncio.to_thread(look, Path(run_args.folder))
-            place = Place(front.url, front.token, proxy, files, self._mcp(ctx.stream) if run_args.governed else ())
-            status = await self.terminal.run(run_args.command, run_args.folder, place, steady=run_args.steady)
+            proxy = await stack.enter_async_context(tried.refusing()) if run_args.alone and not run_args.fence else ""
+            before = await asyncio.to_thread(look, Path(folder))
+            tools = self._mcp(ctx.stream) if run_args.governed else ()
+            place = Place(front.url, front.token, proxy, folder_of_run(run_args.at or folder), tools)
+            fence = Fence(run_args.fence, tried.refused, run_args.at) if run_args.fence is not None else None
+            status = await self.terminal.run(run_args.command, folder, place, steady=run_args.steady, fence=fence)
             await run.idle()
-            after = await asyncio.to_thread(look, Path(run_args.folder))
+            await tried.recorded()
+            after = await asyncio.to_thread(look, Path(folder))
         result = RunResult(
             exit_code=status,
             seen=run.asked > 0,
@@ -145,7 +160,7 @@ class ProgramProvider(Toolset):
             refused=run.refused,
             tokens=run.spent.tokens,
             cost=run.spent.cost,
-            tried=tuple(tried),
+            tried=tuple(tried.hosts),
             changed=changes(before, after),
             governed=run.governed,
             ungoverned=tuple(run.ungoverned),
@@ -188,41 +203,88 @@ async def _ended(child: asyncio.subprocess.Process) -> None:
                 await child.wait()
 
 
+class Fence(NamedTuple):
+    """The sandbox of a program."""
+
+    needs: AgentNeeds
+    refused: Callable[[str, str], None]
+    """Hears of each `host:port` that it may not reach, and why."""
+    at: str = ""
+    """Where it sees its folder; empty: where that is."""
+
+
 class Terminal:
     """Programs at the terminal of this process."""
 
-    def __init__(self) -> None:
-        self._children: set[asyncio.subprocess.Process] = set()
+    def __init__(self, enclosures: Enclosures) -> None:
+        self._enclosures = enclosures
+        self._stops: set[Callable[[], None]] = set()
 
-    async def run(self, command: tuple[str, ...], folder: str, place: Place, *, steady: bool, at: str = "") -> int:
+    async def run(
+        self, command: tuple[str, ...], folder: str, place: Place, *, steady: bool, fence: Fence | None = None
+    ) -> int:
         """Run a program in a folder, to its end and that of all that it started; the exit status.
 
-        The folder is mounted `at` another path for it, if one is given. Raise ProviderError if it cannot be started.
+        Raise ProviderError if it cannot be started: with a fence it is never started without the sandbox.
         """
-        family = ProcessFamily()
         start = start_of(command, {**os.environ, **(STEADY if steady else {})}, place)
-        env = {**start.env, **family.env}
-        words = start.command
-        if at not in {"", folder}:
-            words = ("bwrap", "--dev-bind", "/", "/", "--bind", folder, at, "--chdir", at, "--die-with-parent", *words)
         try:
-            child = await asyncio.create_subprocess_exec(*bound(words, cwd=folder, env=env), cwd=folder, env=env)
+            return await (self._enclosed(start, folder, place, fence) if fence else self._child(start, folder))
         except OSError as error:
             raise ProviderError(f"{command[0]}: {error.strerror or error}", cause=Code.env_unavailable) from error
-        self._children.add(child)
+
+    def stop(self) -> None:
+        """Ask every program to end."""
+        for stop in [*self._stops]:
+            stop()
+
+    async def _child(self, start: Start, folder: str) -> int:
+        family = ProcessFamily()
+        env = {**start.env, **family.env}
+        words = bound(start.command, cwd=folder, env=env)
+        child = await asyncio.create_subprocess_exec(*words, cwd=folder, env=env)
+
+        def stop() -> None:
+            with suppress(ProcessLookupError):
+                child.send_signal(signal.SIGTERM)
+
+        self._stops.add(stop)
         try:
             status = await child.wait()
         finally:
-            self._children.discard(child)
+            self._stops.discard(stop)
             await _ended(child)
             await asyncio.to_thread(family.end)
         return status if status >= 0 else 128 - status
 
-    def stop(self) -> None:
-        """Ask every program to end."""
-        for child in self._children:
-            with suppress(ProcessLookupError):
-                child.send_signal(signal.SIGTERM)
+    async def _enclosed(self, start: Start, folder: str, place: Place, fence: Fence) -> int:
+        if place.tools:
+            reason = "Remit's tools are no part of the sandbox, where they would need the journal"
+            raise ProviderError(f"{reason}: it is governed, or in the sandbox", cause=Code.InvalidInput)
+        program = await asyncio.to_thread(_fenced, start, folder, place, fence)
+        child = EnclosedProgram(program, self._enclosures)
+        self._stops.add(child.stop)
+        try:
+            return await child.run()
+        except StateError as error:
+            raise ProviderError(f"{error.message}. {error.remedy}", code=error.code) from error
+        finally:
+            self._stops.discard(child.stop)
+
+
+def _fenced(start: Start, folder: str, place: Place, fence: Fence) -> Program:
+    """Return a program as it is in the sandbox: it reads the files that its words name."""
+    named = tuple(word for word in start.command[1:] if os.path.isabs(word) and os.path.isfile(word))  # noqa: PTH113, PTH117 - a prompt is no path
+    needs = msgspec.structs.replace(fence.needs, reads=(*fence.needs.reads, *named))
+    program = enclosed(start.command, start.env, Path(folder), needs, fence.refused, at=fence.at)
+    if not any(place.files.iterdir()):
+        return program
+    # A fresh copy: what a program writes there within steers none outside.
+    copy = place.files.with_suffix(".enclosed")
+    shutil.rmtree(copy, ignore_errors=True)
+    shutil.copytree(place.files, copy, symlinks=True)
+    mounts = (*program.mounts, FolderMount(copy, str(place.files), writable=True))
+    return msgspec.structs.replace(program, mounts=mounts)
 
 
 def open_programs(opening: Opening) -> list[ProgramProvider]:
@@ -243,11 +305,14 @@ async def recorded_program(
     governed: bool = False,
     replays: str = "",
     fork_at: int = 0,
+    sandbox: dict[str, Any] | None = None,
+    at: str = "",
 ) -> dict[str, Any]:
     """Run a program whose model calls are recorded, and return how it ended."""
     inputs: dict[str, Any] = {"command": command, "folder": folder, "home": home}
     inputs |= {"budget": budget, "steady": steady, "alone": alone, "governed": governed}
-    outcome = await run.attempt(RUN, {**inputs, "replays": replays, "fork_at": fork_at}, key="run")
+    newer = {name: value for name, value in (("sandbox", sandbox), ("at", at)) if value}
+    outcome = await run.attempt(RUN, {**inputs, "replays": replays, "fork_at": fork_at, **newer}, key="run")
     if not outcome.ok:
         raise RunError(outcome.reason, code=outcome.code or Code.STEP_FAILED, remedy=outcome.remedy)
     result: dict[str, Any] = outcome.value
@@ -302,23 +367,38 @@ def _digest(path: Path) -> str:
 # --- what a program tries to reach besides
 
 
-@asynccontextmanager
-async def _refusing(run: TokenRun, step: str, tried: dict[str, None]) -> AsyncIterator[str]:
-    """Listen as a proxy that refuses every host, and records each; its URL."""
+class TriedHosts:
+    """The hosts that a program tried to reach and was refused, each recorded once."""
 
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def __init__(self, run: TokenRun, step: str) -> None:
+        self.hosts = dict[str, None]()
+        self._run, self._step = run, step
+        self._tasks = list[asyncio.Task[None]]()
+
+    def refused(self, host: str, _reason: str = "") -> None:
+        """Record a host."""
+        if host not in self.hosts:
+            self.hosts[host] = None
+            recording = self._run.ledger.record(ModelGatewayTried(step=self._step, host=host))
+            self._tasks.append(asyncio.ensure_future(recording))
+
+    async def recorded(self) -> None:
+        """Wait until each is recorded. Raise JournalError."""
+        await asyncio.gather(*self._tasks)
+
+    @asynccontextmanager
+    async def refusing(self) -> AsyncIterator[str]:
+        """Listen as a proxy that refuses every host; its URL."""
+        server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        try:
+            yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        finally:
+            server.close()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with suppress(OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
             head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split(" ", 2)
-            host = head[1][:200] if len(head) > 1 else ""
-            if host not in tried:
-                tried[host] = None
-                await run.ledger.record(ModelGatewayTried(step=step, host=host))
+            self.refused(head[1][:200] if len(head) > 1 else "")
             writer.write(b"HTTP/1.1 403 Forbidden\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
             await writer.drain()
         writer.close()
-
-    server = await asyncio.start_server(serve, "127.0.0.1", 0)
-    try:
-        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-    finally:
-        server.close()

@@ -279,8 +279,9 @@ class SandboxEnclosures:
         ours = program.env.get("PATH", os.environ.get("PATH", _PATH))
         locate = self._finder.locate(program.command[0], program.cwd, ours)
         reads = [*locate.reads, *program.reads, *map(Path, program.terms.roots)]
-        mounts = {str(path): _mount(path, writable=False) for path in reads}
-        mounts.update({path: _mount(Path(path), writable=True) for path in program.terms.writable})
+        every = [*(FolderMount(path, str(path)) for path in reads)]
+        every += [FolderMount(Path(path), path, writable=True) for path in program.terms.writable]
+        mounts = {mount.target: _checked(mount) for mount in (*every, *program.mounts)}
         env = {**program.env, "PATH": ":".join((*locate.search, path))}
         # What lies deeper is mounted later, and so on top.
         return (
@@ -302,14 +303,16 @@ class SandboxEnclosures:
         yield home
 
 
-def _mount(path: Path, *, writable: bool) -> FolderMount:
-    if path == Path("/") or any(path.is_relative_to(place) for place in _KERNELS):
-        raise LooserError("roots", f"{path} cannot be a root")
+def _checked(mount: FolderMount) -> FolderMount:
+    path = mount.source
+    for each in (path, Path(mount.target)):
+        if each == Path("/") or any(each.is_relative_to(place) for place in _KERNELS):
+            raise LooserError("roots", f"{each} cannot be a root")
     if not path.exists():
         raise SandboxUnavailableError(f"{path} does not exist", "Correct the roots of its sandbox.")
     if not reachable(path):
         raise SandboxUnavailableError(f"the sandbox's user cannot read {path}", CLOSED)
-    return FolderMount(path, str(path), writable=writable)
+    return mount
 
 
 def _start(cwd: Path, mounts: tuple[FolderMount, ...]) -> str:
