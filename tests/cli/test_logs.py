@@ -84,7 +84,7 @@ def test_an_exception_is_one_line_and_everything_is_ascii(capsys: pytest.Capture
     line = json.loads(text)
     assert line["message"] == "it failed: \u2028"
     assert line["error"].endswith("OSError: \x1b[2Jgone \u202e")
-    assert line["time"].endswith("+00:00")
+    assert line["at"].endswith("Z")
     assert "job" not in line
 
 

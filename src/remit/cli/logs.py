@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import logging
 import sys
-from datetime import UTC, datetime
 from typing import Final
 
 from remit.cli.output import one_line
+from remit.clock import SECOND, isoformat
 
 _LEVELS: Final = (logging.WARNING, logging.INFO, logging.DEBUG)
 
@@ -57,7 +57,7 @@ class _JsonFormatter(logging.Formatter):
         from remit.gateway.call import log_context
 
         line = {
-            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "at": isoformat(round(record.created * SECOND)),
             "level": record.levelname,
             "logger": record.name,
             "message": record.getMessage(),

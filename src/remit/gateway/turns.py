@@ -150,6 +150,20 @@ def obstacle(limit: CallLimit, state: TurnState, now: int) -> Obstacle | None:
     return None
 
 
+def fill(limit: CallLimit, state: TurnState, now: int) -> dict[str, float]:
+    """Return how full each bound of a limit is, in percent; that of an open circuit is 100."""
+    state.forget(now)
+    percents = {}
+    if limit.concurrency is not None:
+        percents["concurrency"] = 100 * len(state.places) / limit.concurrency
+    if limit.period:
+        calls = max(0.0, (state.full_at - now) / limit.period)
+        percents["rate"] = 100 * min(1.0, calls / limit.room)
+    if limit.breaker is not None:
+        percents["breaker"] = 100.0 if state.opens_at > now else 100 * min(1.0, state.failures / limit.breaker)
+    return percents
+
+
 def take_turns(limit: CallLimit, state: TurnState, wishes: Sequence[Wish], now: int, process: str) -> Round:
     """Let calls begin as there is room, in fair order, and write down who goes on waiting."""
     waiting, begun = list(wishes), list[Wish]()

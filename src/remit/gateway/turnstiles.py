@@ -19,7 +19,7 @@ import msgspec
 from remit.canonical import sha256
 from remit.clock import SECOND
 from remit.errors import JournalError
-from remit.gateway.turns import End, Obstacle, TurnState, Wish, leave, take_turns
+from remit.gateway.turns import End, Obstacle, TurnState, Wish, fill, leave, take_turns
 from remit.ids import new_id
 from remit.journal.event import JournalFold
 from remit.journal.writer import copy_error
@@ -61,6 +61,9 @@ class LimitCaller(NamedTuple):
         if of.startswith("label:"):
             return self.labels.get(of.removeprefix("label:"), "")
         return str(getattr(self, of))
+
+
+_NOBODY: Final = LimitCaller("", "", "", {})
 
 
 class Turnstile:
@@ -119,6 +122,11 @@ class Turnstile:
         self._leaving.append((call, end, left))
         self._look()
         await left
+
+    async def fill(self) -> dict[str, float]:
+        """Return how full each bound of the limit is now, in percent. Raises JournalError."""
+        _, states = await self._read()
+        return fill(self.limit, states.get(self._key) or TurnState(), self._clock.now())
 
     def _look(self) -> None:
         self._news.set()
@@ -243,6 +251,11 @@ class Turnstiles:
                 self._open = {name: each for name, each in self._open.items() if not each.idle}
             found = self._open[row, key] = Turnstile(self._journal, row, key, limit, self._process, self._tasks)
         return found
+
+    async def fills(self) -> dict[str, dict[str, float]]:
+        """Return how full each bound is of the limits that all callers share, in percent. Raises JournalError."""
+        shared = [pattern for pattern, limit in self._limits.items() if limit.each is None]
+        return {pattern: await self.turnstile(pattern, _NOBODY).fill() for pattern in shared}
 
     async def close(self) -> None:
         """Wait until places that were given back are free."""

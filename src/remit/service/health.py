@@ -18,12 +18,14 @@ from remit.metrics.registry import MetricFamily
 from remit.redact import line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable, Iterable
 
     from remit.gateway.model_request import Allowance
     from remit.gateway.readiness import ReadinessSnapshot
     from remit.gateway.services import Services
+    from remit.gateway.turnstiles import Turnstiles
     from remit.journal.journal import Journal
+    from remit.service.policy import PotView
 
 
 _GAUGES_S: Final = 2.0
@@ -34,11 +36,18 @@ _log: Final = logging.getLogger("remit.service")
 class Health:
     """The state of one process."""
 
-    def __init__(self, services: Services, queues: tuple[str, ...], queue_bytes: int) -> None:
+    def __init__(
+        self,
+        services: Services,
+        queues: tuple[str, ...],
+        queue_bytes: int,
+        pots: Callable[[], Awaitable[list[PotView]]],
+    ) -> None:
         """Look at what the process works with; `queues` are the kinds of streams beside jobs that workers lease.
 
-        Of more than `queue_bytes` that wait to be written, the process is full.
+        Of more than `queue_bytes` that wait to be written, the process is full. `pots` looks how full those are.
         """
+        self._pots = pots
         self._queue_bytes = queue_bytes
         self._services = services
         self._queues = queues
@@ -89,16 +98,22 @@ class Health:
             ready=not reason, code=Code.DEP_UNAVAILABLE.name if reason else None, detail=line(reason)
         )
 
+    def counted(self) -> list[MetricFamily]:
+        """Every counter, gauge and histogram of this process alone, by name."""
+        return self._services.metrics.collect()
+
     async def metrics(self) -> list[MetricFamily]:
         """Every counter, gauge and histogram as it is now, by name.
 
         What the journal says is left out if it does not answer soon: the counters of this process say why.
         """
-        families = self._services.metrics.collect()
+        families = self.counted()
         try:
             async with asyncio.timeout(0 if self.full() else _GAUGES_S):
                 families += await gauges(self._services.journal, self._queues)
                 families += await budget_gauges(self._services.allowance)
+                families += await limit_gauges(self._services.turnstiles)
+                families += pot_gauges(await self._pots())
         except (JournalError, TimeoutError) as error:
             _log.warning("the journal's gauges are left out: %s", str(error) or "it does not answer")
         return sorted(families, key=lambda family: family.name)
@@ -141,6 +156,35 @@ async def budget_gauges(allowance: Allowance) -> list[MetricFamily]:
         for account, spent in (await allowance.standing())[:MAX_SERIES]
     )
     return [MetricFamily("model_budget_percent", "gauge", "Percent taken of budgets of models.", samples)]
+
+
+async def limit_gauges(turnstiles: Turnstiles | None) -> list[MetricFamily]:
+    """Return how full the limits of tools are that all callers share; nothing if there are none."""
+    fills = await turnstiles.fills() if turnstiles else {}
+    samples = tuple(
+        MetricSample("", (("limit", pattern), ("bound", bound)), percent)
+        for pattern, percents in fills.items()
+        for bound, percent in percents.items()
+    )[:MAX_SERIES]
+    return (
+        [MetricFamily("call_limit_percent", "gauge", "Percent taken of limits of calls.", samples)] if samples else []
+    )
+
+
+def pot_gauges(pots: Iterable[PotView]) -> list[MetricFamily]:
+    """Return how full the pots of rules are; nothing of those that each job, principal or tool has for itself."""
+    samples = []
+    for pot in pots:
+        if pot.taken:
+            samples.append(MetricSample("", (("pot", pot.pot), ("bound", "sum")), _percent(pot.taken, pot.max)))
+        if pot.calls is not None and pot.most_calls:
+            percent = _percent(pot.calls, pot.most_calls)
+            samples.append(MetricSample("", (("pot", pot.pot), ("bound", "calls")), percent))
+    return [MetricFamily("pot_percent", "gauge", "Percent taken of pots of rules.", tuple(samples))] if samples else []
+
+
+def _percent(taken: str | int, most: str | int) -> float:
+    return 100 * float(taken) / float(most) if float(most) else 100.0
 
 
 def _runs(head: StreamHead, now: int) -> bool:

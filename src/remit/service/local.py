@@ -150,7 +150,7 @@ class ServiceOnUse:
         from remit.service.health import Health
 
         queues = tuple(queue for part in self._parts.parts for queue in part.queues)
-        return Health(self._parts.services, queues, self._parts.settings.serve.queue_bytes)
+        return Health(self._parts.services, queues, self._parts.settings.serve.queue_bytes, self.policy.pots)
 
     @cached_property
     def requests(self) -> Requests:

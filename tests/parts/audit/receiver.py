@@ -8,6 +8,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
     ExportTracePartialSuccess,
     ExportTraceServiceRequest,
@@ -22,6 +23,8 @@ class Collector:
 
     def __init__(self, port: int = 0) -> None:
         self.spans: dict[tuple[bytes, bytes], Any] = {}
+        self.metrics: list[ExportMetricsServiceRequest] = []
+        """The requests with metrics."""
         self.headers: list[dict[str, str]] = []
         self.came: list[bytes] = []
         """The id of each span that was taken, as often as it came."""
@@ -35,9 +38,12 @@ class Collector:
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers["content-length"]))
-                request = ExportTraceServiceRequest.FromString(body)
+                metrics = self.path == "/v1/metrics"
+                request = ExportTraceServiceRequest.FromString(b"" if metrics else body)
                 status, headers = outer.answers.pop(0) if outer.answers else (outer.status, {})
                 with outer.arrived:
+                    if metrics and status == 200:
+                        outer.metrics.append(ExportMetricsServiceRequest.FromString(body))
                     outer.headers.append(
                         {name.lower(): value for name, value in self.headers.items()} | {"": self.path}
                     )

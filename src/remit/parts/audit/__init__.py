@@ -43,7 +43,7 @@ CAPABILITIES: Final = (
     ),
     Capability(
         name="telemetry",
-        about="Send spans of calls, models and jobs to an OpenTelemetry collector.",
+        about="Send spans of calls, models and jobs, and metrics, to an OpenTelemetry collector.",
         settings="remit.parts.audit.telemetry.settings:TelemetrySettings",
         kinds={"telemetry_begun": "remit.parts.audit.kinds:TelemetryBegun"},
         sends="remit.parts.audit.telemetry.wiring:send_beside",

@@ -1,6 +1,6 @@
-"""Sends spans to an OpenTelemetry collector: OTLP over HTTP, in protobuf, which every receiver takes.
+"""Sends spans and metrics to an OpenTelemetry collector: OTLP over HTTP, in protobuf, which every receiver takes.
 
-The spans are read from OTLP's JSON, and keep their ids: what was sent before is shown once.
+They are read from OTLP's JSON, and spans keep their ids: what was sent before is shown once.
 """
 
 from __future__ import annotations
@@ -35,12 +35,27 @@ _SPAN: Final[Form] = {
     "startTimeUnixNano": (7, "fixed"), "endTimeUnixNano": (8, "fixed"), "attributes": (9, _ATTRIBUTE),
     "status": (15, {"message": (2, "text"), "code": (3, "int")}),
 }  # fmt: skip
-_SCOPED: Final[Form] = {
-    "scope": (1, {"name": (1, "text"), "version": (2, "text")}), "spans": (2, _SPAN), "schemaUrl": (3, "text"),
+_SCOPE: Final[tuple[int, Any]] = (1, {"name": (1, "text"), "version": (2, "text")})
+_RESOURCE: Final[tuple[int, Any]] = (1, {"attributes": (1, _ATTRIBUTE)})
+_SCOPED: Final[Form] = {"scope": _SCOPE, "spans": (2, _SPAN), "schemaUrl": (3, "text")}
+SPANS: Final[Form] = {"resourceSpans": (1, {"resource": _RESOURCE, "scopeSpans": (2, _SCOPED)})}
+"""A request with spans."""
+_TIMES: Final[Form] = {"startTimeUnixNano": (2, "fixed"), "timeUnixNano": (3, "fixed")}
+_NUMBERS: Final = (1, {**_TIMES, "asDouble": (4, "double"), "attributes": (7, _ATTRIBUTE)})
+_BUCKETS: Final = (1, {
+    **_TIMES, "count": (4, "fixed"), "sum": (5, "double"), "bucketCounts": (6, "<Q"), "explicitBounds": (7, "<d"),
+    "attributes": (9, _ATTRIBUTE),
+})  # fmt: skip
+_METRIC: Final[Form] = {
+    "name": (1, "text"), "description": (2, "text"),
+    "gauge": (5, {"dataPoints": _NUMBERS}),
+    "sum": (7, {"dataPoints": _NUMBERS, "aggregationTemporality": (2, "int"), "isMonotonic": (3, "int")}),
+    "histogram": (9, {"dataPoints": _BUCKETS, "aggregationTemporality": (2, "int")}),
 }  # fmt: skip
-_REQUEST: Final[Form] = {
-    "resourceSpans": (1, {"resource": (1, {"attributes": (1, _ATTRIBUTE)}), "scopeSpans": (2, _SCOPED)})
+METRICS: Final[Form] = {
+    "resourceMetrics": (1, {"resource": _RESOURCE, "scopeMetrics": (2, {"scope": _SCOPE, "metrics": (2, _METRIC)})})
 }
+"""A request with metrics."""
 _VARINT, _FIXED, _BYTES = 0, 1, 2
 
 
@@ -57,13 +72,13 @@ def send(spans: bytes, url: str) -> int:
     return len(every)
 
 
-def encode(request: Mapping[str, Any]) -> bytes:
+def encode(request: Mapping[str, Any], form: Form = SPANS) -> bytes:
     """Return a request as protobuf."""
-    return _message(request, _REQUEST)
+    return _message(request, form)
 
 
 def deliver(body: bytes, url: str, headers: Mapping[str, str], timeout_s: float = _TIMEOUT_S) -> int:
-    """Post a request; return the number of spans that the collector left out.
+    """Post a request; return the number of spans, or of numbers, that the collector left out.
 
     Raise OSError if it did not take the request: HTTPError if it said so. Redirections are not followed.
     """
@@ -98,7 +113,15 @@ def _field(number: int, kind: Any, value: Any) -> bytes:
         return _varint(number << 3 | _FIXED) + struct.pack("<Q", int(value))
     if kind == "double":
         return _varint(number << 3 | _FIXED) + struct.pack("<d", value)
-    data = bytes.fromhex(value) if kind == "hex" else value.encode() if kind == "text" else _message(value, kind)
+    match kind:
+        case "hex":
+            data = bytes.fromhex(value)
+        case "text":
+            data = value.encode()
+        case "<Q" | "<d":  # a tuple of numbers, packed
+            data = b"".join(struct.pack(kind, number) for number in value)
+        case _:
+            data = _message(value, kind)
     return _varint(number << 3 | _BYTES) + _varint(len(data)) + data
 
 
@@ -111,7 +134,7 @@ def _varint(value: int) -> bytes:
 
 
 def _rejected(answer: bytes) -> int:
-    """Return the number of spans that an ExportTraceServiceResponse says were left out."""
+    """Return the number that an ExportTraceServiceResponse, or its twin for metrics, says was left out."""
     if len(answer) < 4 or answer[0] != 1 << 3 | _BYTES or answer[2] != 1 << 3:  # noqa: PLR2004 - field, length, field, value
         return 0
     number, shift = 0, 0

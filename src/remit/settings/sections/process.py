@@ -78,7 +78,7 @@ class OutputSettings(Section, frozen=True):
     log: Annotated[
         Literal["text", "json"],
         About(
-            "The form of the log on stderr. json: an object a line with `time`, `level`, `logger`, `message`, `error`, "
+            "The form of the log on stderr. json: an object a line with `at`, `level`, `logger`, `message`, `error`, "
             "and `job` (or `stream`), `step` and `tool` of what it belongs to; your own code's warnings are in it, too."
         ),
     ] = "text"

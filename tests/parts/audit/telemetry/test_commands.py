@@ -8,7 +8,7 @@ import pytest
 
 from remit.errors import SettingsError
 from remit.parts.audit.telemetry import wiring
-from remit.parts.audit.telemetry.settings import SpanTarget, TelemetrySettings, target_of
+from remit.parts.audit.telemetry.settings import TelemetrySettings, TelemetryTarget, target_of
 from tests.cli.conftest import Project, project
 from tests.cli.talking import Talk
 from tests.cli.test_mcp_serving import teller
@@ -17,6 +17,7 @@ from tests.parts.audit.receiver import Collector, receiver
 __all__ = ["project", "receiver", "teller"]
 ENDPOINT, PROTOCOL = "OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_PROTOCOL"
 TRACES = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"
+METRICS = "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT"
 
 
 def test_a_command_sends_what_it_recorded_before_it_ends(project: Project, receiver: Collector) -> None:
@@ -73,9 +74,9 @@ def test_what_a_collector_missed_is_sent_by_the_next_command(project: Project) -
     ("own", "environ", "target"),
     [
         ("", {}, None),
-        ("", {ENDPOINT: "http://c:4318"}, SpanTarget("http://c:4318/v1/traces", ENDPOINT, {})),
-        ("", {ENDPOINT: "http://c/x/"}, SpanTarget("http://c/x/v1/traces", ENDPOINT, {})),
-        ("", {ENDPOINT: "http://c", TRACES: "http://d/t"}, SpanTarget("http://d/t", TRACES, {})),
+        ("", {ENDPOINT: "http://c:4318"}, TelemetryTarget("http://c:4318/v1/traces", ENDPOINT, {})),
+        ("", {ENDPOINT: "http://c/x/"}, TelemetryTarget("http://c/x/v1/traces", ENDPOINT, {})),
+        ("", {ENDPOINT: "http://c", TRACES: "http://d/t"}, TelemetryTarget("http://d/t", TRACES, {})),
         (
             "",
             {
@@ -83,23 +84,54 @@ def test_what_a_collector_missed_is_sent_by_the_next_command(project: Project) -
                 "OTEL_EXPORTER_OTLP_HEADERS": "a=b%20c,d=e",
                 "OTEL_EXPORTER_OTLP_TRACES_HEADERS": "d=f",
             },
-            SpanTarget("http://c/v1/traces", ENDPOINT, {"a": "b c", "d": "f"}),
+            TelemetryTarget("http://c/v1/traces", ENDPOINT, {"a": "b c", "d": "f"}),
         ),
-        ("", {ENDPOINT: "http://c", PROTOCOL: "http/protobuf"}, SpanTarget("http://c/v1/traces", ENDPOINT, {})),
+        ("", {ENDPOINT: "http://c", PROTOCOL: "http/protobuf"}, TelemetryTarget("http://c/v1/traces", ENDPOINT, {})),
         (
             "",
             {ENDPOINT: "http://c", PROTOCOL: "grpc", "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL": "http/protobuf"},
-            SpanTarget("http://c/v1/traces", ENDPOINT, {}),
+            TelemetryTarget("http://c/v1/traces", ENDPOINT, {}),
         ),
         ("", {ENDPOINT: "http://c", "OTEL_SDK_DISABLED": "true"}, None),
         ("", {ENDPOINT: "http://c", "OTEL_TRACES_EXPORTER": "none"}, None),
-        ("http://own", {ENDPOINT: "http://c", PROTOCOL: "grpc"}, SpanTarget("http://own", "telemetry.otlp_url", {})),
+        (
+            "http://own",
+            {ENDPOINT: "http://c", PROTOCOL: "grpc"},
+            TelemetryTarget("http://own", "telemetry.otlp_url", {}),
+        ),
     ],
 )
 def test_the_setting_comes_before_the_variables_of_opentelemetry(
-    own: str, environ: dict[str, str], target: SpanTarget | None
+    own: str, environ: dict[str, str], target: TelemetryTarget | None
 ) -> None:
     assert target_of(TelemetrySettings(otlp_url=own), environ) == target
+
+
+@pytest.mark.parametrize(
+    ("own", "environ", "url"),
+    [
+        ("http://c:4318", {}, "http://c:4318/v1/metrics"),
+        ("http://c/x/v1/traces/", {}, "http://c/x/v1/metrics"),
+        ("http://c/?key=a", {}, "http://c/v1/metrics?key=a"),
+        ("", {ENDPOINT: "http://c/x"}, "http://c/x/v1/metrics"),
+        ("", {TRACES: "http://d/t"}, None),
+        ("", {TRACES: "http://d/t", METRICS: "http://d/m"}, "http://d/m"),
+        ("", {ENDPOINT: "http://c", "OTEL_METRICS_EXPORTER": "none"}, None),
+    ],
+)
+def test_metrics_go_beside_spans_if_a_setting_says_so(own: str, environ: dict[str, str], url: str | None) -> None:
+    settings = TelemetrySettings(otlp_url=own, metrics_seconds=60)
+    target = target_of(settings, environ, "metrics")
+    assert (target and target.url) == url
+    assert target_of(TelemetrySettings(otlp_url=own), environ, "metrics") is None
+
+
+def test_a_path_that_does_not_say_where_metrics_go_is_refused_in_words(project: Project) -> None:
+    own = {"REMIT_TELEMETRY_OTLP_URL": "http://127.0.0.1:9/ingest", "REMIT_TELEMETRY_METRICS_SECONDS": "60"}
+    project.env.update(own)
+    checks = [check for check in project.here("doctor", "--json").json if check["name"] == "telemetry"]
+    assert [(check["verdict"], check["code"]) for check in checks] == [("ok", ""), ("fail", "SETTINGS_INVALID")]
+    assert "where metrics go" in checks[1]["detail"]
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from remit.canonical import canonical
 from remit.evidence.answer import CheckAnswer
@@ -30,10 +30,14 @@ def write(account: ExportAccount) -> bytes:
 
 def request(spans: list[dict[str, Any]]) -> dict[str, Any]:
     """Return the request that sends these spans."""
-    resource = as_attributes({"service.name": "remit", "service.version": __version__})
-    scope = {"name": "remit", "version": __version__}
-    scoped = {"scope": scope, "spans": spans, "schemaUrl": SCHEMA_URL}
-    return {"resourceSpans": [{"resource": {"attributes": resource}, "scopeSpans": [scoped]}]}
+    return enveloped("Spans", {"spans": spans, "schemaUrl": SCHEMA_URL}, {})
+
+
+def enveloped(signal: Literal["Spans", "Metrics"], scoped: dict[str, Any], resource: Attributes) -> dict[str, Any]:
+    """Return the request that sends what is scoped, with what says who does: more attributes of the resource."""
+    every = as_attributes({"service.name": "remit", "service.version": __version__, **resource})
+    scope = {"scope": {"name": "remit", "version": __version__}, **scoped}
+    return {f"resource{signal}": [{"resource": {"attributes": every}, f"scope{signal}": [scope]}]}
 
 
 def span_of(account: Links, entry: AccountEntry) -> dict[str, Any]:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from remit.journal.journal import Journal
     from remit.journal.leases import HeldLease
     from remit.metrics.registry import Registry
-    from remit.parts.audit.telemetry.settings import SpanTarget
+    from remit.parts.audit.telemetry.settings import TelemetryTarget
 
 _log: Final = logging.getLogger("remit.telemetry")
 FOLD: Final = "telemetry"
@@ -45,14 +45,15 @@ class Exporter:
     def __init__(
         self,
         journal: Journal,
-        target: SpanTarget,
+        target: TelemetryTarget,
         metrics: Registry,
+        ending: asyncio.Event,
         *,
         values: bool,
     ) -> None:
+        """Send until `ending` is set: what is recorded then is the last; it ends once that is sent, or fails."""
         self._journal, self._target, self._values = journal, target, values
-        self.ending = asyncio.Event()
-        """Set when what is recorded now is the last: it ends once that is sent, or with the next failure."""
+        self.ending = ending
         self._tell: Callable[[str], object] = str
         self._threads = Threads(1)
         self._position = self._kept = 0

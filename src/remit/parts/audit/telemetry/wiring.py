@@ -1,19 +1,19 @@
-"""Telemetry as the settings say: what sends spans beside a process that records, and what `remit doctor` looks at."""
+"""Telemetry as the settings say: what sends spans and metrics beside a process, and what `remit doctor` looks at."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import os
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, get_args
 
 from remit.capability import Check, Look
 from remit.errors import AppendConflictError, JournalError, SettingsError
 from remit.parts.audit.kinds import TelemetryBegun
-from remit.parts.audit.telemetry.settings import TelemetrySettings, target_of
+from remit.parts.audit.telemetry.settings import Signal, TelemetrySettings, target_of
 from remit.service.calls import TurnTaking
 from remit.settings.parts import settings_of
 from remit.settings.pictures import address
@@ -34,31 +34,44 @@ _AGAIN_S: Final = 5.0
 
 @asynccontextmanager
 async def send_beside(remit: Remit) -> AsyncIterator[None]:
-    """Send spans within the block, and at its end what is left, unless another process does or the collector is away.
+    """Send spans and metrics within the block, and at its end what is left, unless the collector is away.
 
-    What is not taken then is sent by the next process that sends. `/health` tells of what is wrong.
+    Spans that are not taken then are sent by the next process that sends. `/health` tells of what is wrong.
     """
-    own, tell = settings_of(remit.settings, PART, TelemetrySettings), partial(remit.service.health.report, PART)
-    try:
-        target = target_of(own, os.environ)
-    except SettingsError as error:
-        _log.warning("spans are not sent: %s. %s", error.message, error.remedy)
-        tell(error.message)
-        target = None
-    if target is None:
-        yield
-        return
-    from remit.parts.audit.telemetry.exporter import Exporter  # noqa: PLC0415 - most processes have no collector
-
-    exporter = Exporter(remit.runtime.journal, target, remit.runtime.services.metrics, values=own.values)
-    tell("")
-    task = asyncio.create_task(_send(remit, exporter, tell))
+    own, ending = settings_of(remit.settings, PART, TelemetrySettings), asyncio.Event()
+    senders = [_sender_of(remit, own, signal, ending) for signal in get_args(Signal)]
+    tasks = [asyncio.create_task(sender) for sender in senders if sender is not None]
     try:
         yield
     finally:
-        exporter.ending.set()
-        if await first(task, seconds=_LAST_S) == [None]:
-            _log.warning("the collector of spans did not answer within %g s", _LAST_S)
+        ending.set()
+        if tasks and await first(asyncio.gather(*tasks), seconds=_LAST_S) == [None]:
+            _log.warning("the collector did not answer within %g s", _LAST_S)
+
+
+def _sender_of(
+    remit: Remit, own: TelemetrySettings, signal: Signal, ending: asyncio.Event
+) -> Coroutine[Any, Any, object] | None:
+    """Return what sends a signal as the settings say; None: nothing does."""
+    probe, things = (PART, "spans") if signal == "traces" else (f"{PART}.{signal}", signal)
+    tell = partial(remit.service.health.report, probe)
+    try:
+        target = target_of(own, os.environ, signal)
+    except SettingsError as error:
+        _log.warning("%s are not sent: %s. %s", things, error.message, error.remedy)
+        tell(error.message)
+        return None
+    if target is None:
+        return None
+    tell("")
+    if signal == "metrics":
+        from remit.parts.audit.telemetry.metrics import MetricsExporter  # noqa: PLC0415 - few processes send them
+
+        return MetricsExporter(remit.service.health, target, remit.clock, ending).run(own.metrics_seconds, tell)
+    from remit.parts.audit.telemetry.exporter import Exporter  # noqa: PLC0415 - most processes have no collector
+
+    services = remit.runtime.services
+    return _send(remit, Exporter(remit.runtime.journal, target, services.metrics, ending, values=own.values), tell)
 
 
 async def _send(remit: Remit, exporter: Exporter, tell: Callable[[str], object]) -> bool:
@@ -94,7 +107,12 @@ async def check_telemetry(look: Look) -> list[Check]:
         return []
     sent = "names, times and values" if own.values else "names and times"
     note = f"spans go to {address(target.url)} ({target.source}), with {sent}"
-    return [Check(PART, "ok", f"{note}; {await _sender(look)}")]
+    note += f"; {await _sender(look)}"
+    try:
+        metrics = target_of(own, os.environ, "metrics")
+    except SettingsError as error:
+        return [Check(PART, "ok", note), Check.failed(PART, error)]
+    return [Check(PART, "ok", note + (f"; metrics go to {address(metrics.url)}" if metrics else ""))]
 
 
 async def _sender(look: Look) -> str:
