@@ -14,16 +14,17 @@ import socket
 import struct
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import msgspec
 
 from remit.errors import RemitError, UsageError
 from remit.parts.hooks.hook import AGENTS, AgentName, answer, read_hook
 from remit.settings.places import data_folder
+from remit.tasks import Tasks
 
 if TYPE_CHECKING:
     from remit.clock import Clock
@@ -35,6 +36,7 @@ DEADLINE_S: Final = 580
 """Seconds after which a client gives up, and the call is not made; agents wait 20 s longer."""
 _MAX_PATH: Final = 100
 """Bytes of a socket's path; systems take 104 to 108."""
+_MAX_TAG: Final = 1_024
 _MAX_MESSAGE: Final = 64 * 1024 * 1024
 _START_S: Final = 20.0
 _POLL_S: Final = 0.02
@@ -80,6 +82,7 @@ class GuardServer:
         self._guard = guard
         self._clock = clock
         self._idle_s = idle_s
+        self._tasks = Tasks()
         self._open = 0
         self._last = clock.monotonic()
 
@@ -95,7 +98,7 @@ class GuardServer:
             folder.socket.unlink(missing_ok=True)
             mask = os.umask(0o177)
             try:
-                server = await asyncio.start_unix_server(self._take, folder.socket)
+                server = await asyncio.get_running_loop().create_unix_server(self._conversation, folder.socket)
             finally:
                 os.umask(mask)
             async with server:
@@ -113,35 +116,91 @@ class GuardServer:
         late = self._clock.monotonic() - self._last >= self._idle_s
         return late and not self._open and not self._guard.busy
 
-    async def _take(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def _conversation(self) -> HookConversation:
         self._open += 1
-        try:
-            if _is_ours(writer.get_extra_info("socket")):
-                writer.write(await self._answered(reader))
-                await writer.drain()
-        except (ConnectionError, asyncio.IncompleteReadError):
-            pass  # the client went away: it ends with 2
-        finally:
-            self._open -= 1
-            self._last = self._clock.monotonic()
-            writer.close()
+        return HookConversation(self._guard, self._tasks, self._ended)
 
-    async def _answered(self, reader: asyncio.StreamReader) -> bytes:
+    def _ended(self) -> None:
+        self._open -= 1
+        self._last = self._clock.monotonic()
+
+
+class HookConversation(asyncio.Protocol):
+    """A client's request and the answer: a task a hook, and none that waits for pieces or for the client's end."""
+
+    def __init__(self, guard: HookGuard, tasks: Tasks, ended: Callable[[], None]) -> None:
+        self._guard = guard
+        self._tasks = tasks
+        self._ended = ended
+        self._came = bytearray()
+        self._whole = False
+        """Whether the request has come; what comes after it is not read."""
+        self._gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        """The client no longer waits: it ends with 2."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
+        if not _is_ours(transport.get_extra_info("socket")):
+            transport.close()
+
+    def data_received(self, data: bytes) -> None:
+        if self._whole:
+            return
+        self._came += data
         try:
-            tag = (await reader.readline()).decode().strip()
-            length = int.from_bytes(await reader.readexactly(8), "little")
-            if length > _MAX_MESSAGE:
-                raise UsageError("the hook's message is too long", remedy="Have the agent make smaller calls.")
-            hook = read_hook(tag, await reader.readexactly(length))
-            gone = asyncio.ensure_future(reader.read(1))
-            try:
-                return answer(hook, await self._guard.answer(hook, gone))
-            finally:
-                gone.cancel()
+            request = _request(self._came)
         except (RemitError, ValueError) as error:
-            reason = error.message if isinstance(error, RemitError) else str(error)
-            _log.error("a hook could not be answered: %s", reason)
-            return b"2" + f"remit guard: {reason}".replace("\n", " ").encode() + b"\n"
+            self._whole = True
+            self._say(_refused(error))
+            return
+        if request is not None:
+            self._whole = True
+            self._tasks.begin(self._answer(*request))
+
+    def eof_received(self) -> bool:
+        self._leave()
+        return self._whole
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - the port's
+        self._leave()
+        self._ended()
+
+    def _leave(self) -> None:
+        if not self._gone.done():
+            self._gone.set_result(None)
+
+    async def _answer(self, tag: str, message: bytes) -> None:
+        line = b""
+        try:
+            hook = read_hook(tag, message)
+            line = answer(hook, await self._guard.answer(hook, self._gone))
+        except Exception as error:  # noqa: BLE001 - whatever it is, the call must not be made
+            line = _refused(error)
+        finally:
+            self._say(line)
+
+    def _say(self, line: bytes) -> None:
+        self._transport.write(line)
+        self._transport.close()
+
+
+def _request(came: bytearray) -> tuple[str, bytes] | None:
+    """Return tag and message of a request; None: it is not whole. Raises UsageError and ValueError."""
+    tag, ended, _ = bytes(came[:_MAX_TAG]).partition(b"\n")
+    start = len(tag) + 1 + 8
+    end = start + int.from_bytes(came[start - 8 : start], "little")
+    if not ended and len(tag) == _MAX_TAG:
+        raise UsageError("the hook's tag is too long", remedy="Unset CLAUDE_CODE_ENTRYPOINT.")
+    if len(came) >= start and end - start > _MAX_MESSAGE:
+        raise UsageError("the hook's message is too long", remedy="Have the agent make smaller calls.")
+    return (tag.decode(), bytes(came[start:end])) if start <= len(came) >= end else None
+
+
+def _refused(error: Exception) -> bytes:
+    """Return the answer where there is no verdict: the call is not made."""
+    reason = error.message if isinstance(error, RemitError) else str(error)
+    _log.error("a hook could not be answered: %s", reason, exc_info=None if isinstance(error, RemitError) else error)
+    return b"2" + f"remit guard: {reason}".replace("\n", " ").encode() + b"\n"
 
 
 def _is_ours(peer: Any) -> bool:

@@ -137,11 +137,11 @@ class HookGuard:
 
     async def _session(self, hook: Hook) -> _Session:
         name = f"{hook.agent}/{hook.session}"
-        async with self._opening:
-            session = self._sessions.get(name)
-            if session is None:
-                session = self._sessions[name] = await self._opened(name, hook)
-        return session
+        if name not in self._sessions:
+            async with self._opening:
+                if name not in self._sessions:
+                    self._sessions[name] = await self._opened(name, hook)
+        return self._sessions[name]
 
     async def _opened(self, name: str, hook: Hook) -> _Session:
         query = HeadQuery(kind=SESSION, labels={"face": "hook", "client_session": name}, limit=1)
@@ -160,13 +160,9 @@ class HookGuard:
         session.came, session.last = session.came + 1, self._clock.monotonic()
         number, alone = session.came, not session.open and session.last - before > _BATCH_S
         self._tools.learn(call.name, call.kind)
-        begun = asyncio.ensure_future(call.begun.wait())
         task = asyncio.create_task(self._made(session, call, gone))
-        try:
-            await asyncio.wait({task, begun}, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            begun.cancel()
-        if call.begun.is_set():
+        task.add_done_callback(lambda _: call.settle(passed=False))
+        if await call.passed:
             session.open.append((call, task))
             return NONE if self._mode != "gate" else HookVerdict("allow", "Remit's rules allow it.")
         if hook.call:

@@ -26,10 +26,15 @@ class AgentCall:
         self.name, self.kind = step_of(hook)
         self.args = common_args(hook, self.kind)
         self.invocation_id = ""
-        self.begun = asyncio.Event()
-        """The gate let it through: its intent is on disk."""
+        self.passed: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        """Whether the gate let it through: its intent is on disk."""
         self.ended: asyncio.Future[tuple[Hook | None, ClientReport]] = asyncio.get_running_loop().create_future()
         """The report of its agent; None in its place: there came none."""
+
+    def settle(self, *, passed: bool) -> None:
+        """Say whether it may run, once."""
+        if not self.passed.done():
+            self.passed.set_result(passed)
 
     def end(self, hook: Hook | None, *remarks: str) -> None:
         """Say how it ended, once."""
@@ -72,7 +77,7 @@ class AgentTools:
         if call is None or call.name != name:
             raise ProviderError(_ELSEWHERE, code=Code.TOOL_UNAVAILABLE, cause=Code.InvalidInput)
         call.invocation_id = ctx.invocation_id
-        call.begun.set()
+        call.settle(passed=True)
         hook, report = await call.ended
         if hook is None:
             raise ProviderError(f"{call.hook.agent} did not say how it ended", code=Code.OUTCOME_UNKNOWN)
