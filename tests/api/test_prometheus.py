@@ -1,4 +1,4 @@
-"""The metrics of a server and the alert rules of deploy/, read by Prometheus itself."""
+"""The metrics of a server, and the alert rules and the dashboard of deploy/, read by Prometheus itself."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ import aiohttp
 import pytest
 import yaml
 
-from remit import Remit, Run, recipe
+from remit import Remit, Run, recipe, tool
 from remit.clock import SystemClock
 from remit.settings import load
 from tests.api.conftest import Served
 from tests.patience import PATIENCE_S
 from tests.ports import free_port
 
-RULES = Path(__file__).parents[2] / "deploy/prometheus/alerts.yml"
+DEPLOY = Path(__file__).parents[2] / "deploy"
+RULES = DEPLOY / "prometheus/alerts.yml"
 LONG = "x" * 4_000
 PROMTOOL = shutil.which("promtool") or ""
 
@@ -31,9 +32,26 @@ async def asks(run: Run) -> str:
     return (await run.model("?")).text
 
 
+@tool("shop.pay", level="L0")
+def pay(cents: int) -> str:
+    """Pay somebody."""
+    return f"paid {cents}"
+
+
+def _panels() -> list[dict[str, Any]]:
+    board = json.loads((DEPLOY / "grafana/remit.json").read_text(encoding="utf-8"))
+    return [panel for panel in board["panels"] if panel["type"] != "row"]
+
+
+def _shown() -> list[str]:
+    """The expressions of the dashboard, with what Grafana puts into them."""
+    targets = [target for panel in _panels() for target in panel["targets"]]
+    return [target["expr"].replace("$__rate_interval", "5m") for target in targets]
+
+
 def _exprs() -> list[str]:
     (group,) = yaml.safe_load(RULES.read_text(encoding="utf-8"))["groups"]
-    return [rule["expr"] for rule in group["rules"]]
+    return [*(rule["expr"] for rule in group["rules"]), *_shown()]
 
 
 def _opened(folder: Path) -> Remit:
@@ -41,14 +59,24 @@ def _opened(folder: Path) -> Remit:
     flags: dict[str, Any] = {
         "models.default": "scripted:script.yaml",
         "models.budgets": [{"name": "team", "tokens": 1_000, "then": "tell"}],
+        "limits.tools": {"shop.*": {"concurrency": 4}},
+        "policy.pots": {"pays": {"per": "day", "sum": "cents", "max": 1_000}},
+        "policy.rules": [{"id": "p", "effect": "allow", "tools": ["shop.*"], "limit": {"pot": "pays"}}],
         "journal.url": str(folder / "j.db"),
     }
-    return Remit(settings=load(cwd=folder, file=None, env={}, flags=flags), recipes=[asks])
+    return Remit(settings=load(cwd=folder, file=None, env={}, flags=flags), recipes=[asks], tools=[pay])
+
+
+async def _worked(remit: Remit) -> None:
+    """Ask a model, and pay a quarter of what is in the pot."""
+    assert await (await remit.start(asks())).result() == LONG
+    session = await remit.service.sessions.open("mcp", principal="ann")
+    assert (await remit.service.sessions.call(session, "shop.pay", {"cents": 250})).ok
 
 
 async def test_a_model_is_counted_and_every_metric_of_the_alerts_is_one(tmp_path: Path, served: Served) -> None:
     async with _opened(tmp_path) as remit, served(remit) as client:
-        assert await (await remit.start(asks())).result() == LONG
+        await _worked(remit)
         lines = (await client.get("/metrics")).body.decode().splitlines()
     samples = dict(line.rsplit(" ", 1) for line in lines if not line.startswith("#"))
     name = "scripted:script.yaml"
@@ -57,9 +85,19 @@ async def test_a_model_is_counted_and_every_metric_of_the_alerts_is_one(tmp_path
     assert float(samples[f'model_tokens_total{{direction="output",model="{name}"}}']) > 900
     assert float(samples['model_budget_percent{budget="team",share=""}']) > 90
     assert samples['queue_lag_seconds{kind="job"}'] == "0.0"
+    assert samples['pot_percent{bound="sum",pot="pays"}'] == "25.0"
+    assert samples['call_limit_percent{bound="concurrency",limit="shop.*"}'] == "0.0"
     known = {re.split(r"[{ ]", line.removeprefix("# TYPE "))[0] for line in lines if line.startswith("# TYPE")}
     used = {word for expr in _exprs() for word in re.findall(r"\b[a-z]+(?:_[a-z]+)+\b", re.sub(r"\{.*?\}", "", expr))}
     assert {word.removesuffix("_bucket") for word in used - {"histogram_quantile"}} <= known
+
+
+def test_the_panels_of_the_dashboard_do_not_lie_on_each_other() -> None:
+    places = [panel["gridPos"] for panel in _panels()]
+    cells = [(place["x"] + x, place["y"] + y) for place in places for x in range(place["w"]) for y in range(place["h"])]
+    assert len(set(cells)) == len(cells)
+    assert max(x for x, _ in cells) < 24
+    assert len({panel["id"] for panel in _panels()}) == len(places)
 
 
 @pytest.mark.slow
@@ -69,7 +107,7 @@ async def test_prometheus_takes_the_metrics_and_the_alerts(tmp_path: Path, serve
     assert await checked.wait() == 0
     port, clock = free_port(), SystemClock()
     async with _opened(tmp_path) as remit, served(remit) as client:
-        assert await (await remit.start(asks())).result() == LONG
+        await _worked(remit)
         target = client.url.removeprefix("http://")
         scrape = {"job_name": "remit", "scrape_interval": "1s", "static_configs": [{"targets": [target]}]}
         config = tmp_path / "prometheus.yml"
@@ -90,6 +128,8 @@ async def test_prometheus_takes_the_metrics_and_the_alerts(tmp_path: Path, serve
                 assert full["metric"] == {"budget": "team"}
                 for expr in _exprs():
                     await _values(session, port, expr)
+                for expr in _shown():
+                    assert "[" in expr or await _values(session, port, expr), f"{expr} shows nothing"
         finally:
             program.terminate()
             await program.wait()
