@@ -32,7 +32,7 @@ CAPABILITIES: Final = (
                 command="remit.parts.model_gateway.commands:serve_command",
             ),
         ),
-        kinds=kinds_of("remit.parts.model_gateway.kinds", "model_gateway", "asked answered tried"),
+        kinds=kinds_of("remit.parts.model_gateway.kinds", "model_gateway", "asked answered claimed tried"),
         modules=("aiohttp", "uvicorn"),
         extra="models",
     ),

@@ -47,6 +47,8 @@ class Place(NamedTuple):
     """A folder of the run for files of ours."""
     tools: tuple[str, ...] = ()
     """The command of Remit's MCP server, the only tools that it has; empty: it has its own."""
+    claims: bool = False
+    """Whether it is asked for the spans that it tells of itself."""
 
 
 class Start(NamedTuple):
@@ -147,6 +149,13 @@ def start_of(command: tuple[str, ...], ours: Mapping[str, str], place: Place) ->
         "GEMINI_API_KEY": place.token,
         "OPENAI_AGENTS_DISABLE_TRACING": "1",
     }
+    if place.claims:
+        gateway |= {
+            "OTEL_TRACES_EXPORTER": "otlp",
+            "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": f"{place.url}/otlp/v1/traces",
+            "OTEL_EXPORTER_OTLP_TRACES_HEADERS": f"authorization=Bearer%20{place.token}",
+            "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL": "http/protobuf",
+        }
     refusing = dict.fromkeys(("HTTPS_PROXY", "HTTP_PROXY", "https_proxy", "http_proxy"), place.proxy)
     local = "127.0.0.1,localhost"
     config = {name: value for name, value in ours.items() if name not in KEYS}

@@ -91,6 +91,7 @@ class ReplayedProgram(msgspec.Struct, frozen=True, kw_only=True):
     "--governed", is_flag=True, help="Leave the agent no tools but Remit's; for claude, codex, gemini, opencode."
 )
 @click.option("--open", "opened", is_flag=True, help="Let it reach other hosts than its models'.")
+@click.option("--otel", is_flag=True, help="Keep the spans that it tells of itself by OTLP, as its claims.")
 @click.option("--sandbox", is_flag=True, help="Run it in the sandbox, where it sees its project alone.")
 @click.option("--network", "hosts", metavar="HOST", multiple=True, help="Let it reach a host from the sandbox.")
 @click.option("--read", "reads", metavar="PATH", multiple=True, help="Let it read a path in the sandbox.")
@@ -107,6 +108,7 @@ def command(
     steady: bool,
     governed: bool,
     opened: bool,
+    otel: bool,
     sandbox: bool,
     hosts: tuple[str, ...],
     reads: tuple[str, ...],
@@ -131,6 +133,7 @@ def command(
         raise UsageError("the sandbox is open to named hosts alone", remedy="Say --network HOST for each.")
     budget = {name: value for name, value in (("tokens", tokens), ("cost", cost), ("calls", calls)) if value}
     options = {"budget": budget, "steady": steady, "governed": governed, "alone": not opened}
+    options |= {"otel": True} if otel else {}
     options |= {"sandbox": {name: list(each) for name, each in needs.items()}} if sandbox else {}
     return run_async(lambda stop: _record(state, program, options, title, stop), gentle=True)
 
@@ -188,6 +191,9 @@ def _tell(state: CommandState, job: str, program: str, result: RunResult) -> Non
         state.note(f"changed {len(result.changed)} files: {names}{' …' if len(result.changed) > _SHOWN else ''}")
     if result.tried:
         state.note(f"refused to it: {', '.join(result.tried[:_SHOWN])}")
+    if result.claimed:
+        left = f", {result.claims_left_out} left out" if result.claims_left_out else ""
+        state.note(f"{result.claimed} spans claimed by the program{left}")
     if result.ungoverned or result.governed:
         ran = f"{len(result.ungoverned)} ran ungoverned: no gate saw them"
         state.note(

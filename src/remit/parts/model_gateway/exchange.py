@@ -18,6 +18,8 @@ import msgspec
 from yarl import URL
 
 from remit.canonical import sha256
+from remit.codes import Code
+from remit.http.problem import HttpProblem
 from remit.journal.blobs import BlobRef
 from remit.journal.event import Blob
 from remit.jsonrpc.events import EventReader
@@ -424,6 +426,20 @@ class PassedModel:
         if row is None:
             return Rejected(f"HTTP {status}", status=status)
         return fault_of(row.wire, WireFailure(status, headers, body, self._clock.now()))
+
+
+async def whole_body(receive: Receive, most: int, limit: str) -> bytes:
+    """Read a request's body. Raise HttpProblem if it is larger than `limit` says, or did not come whole."""
+    body = bytearray()
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise HttpProblem(Code.INVALID_INPUT, "the request did not come whole")
+        body += message.get("body", b"")
+        if len(body) > most:
+            raise HttpProblem(Code.REQUEST_TOO_LARGE, f"the request is longer than {most} bytes ({limit})")
+        if not message.get("more_body", False):
+            return bytes(body)
 
 
 def wanted_of(reply: ModelReply, route: WireRoute, answer: bytes) -> dict[str, str]:

@@ -89,6 +89,40 @@ class ModelGatewayAnswered(Payload, frozen=True, kw_only=True):
         return f"{self.step}: {self.end}, status {self.status}, {self.size} bytes{gone}"
 
 
+class ClaimedSpan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A span as the program told it: masked and cut."""
+
+    name: str
+    trace_id: str = ""
+    span_id: str = ""
+    parent: str = ""
+    """The span that it lies below."""
+    began_us: int = 0
+    ended_us: int = 0
+    """In microseconds since the Unix epoch, by the program's clock."""
+    failed: bool = False
+    attributes: dict[str, str] = msgspec.field(default_factory=dict)
+
+
+class ModelGatewayClaimed(Payload, frozen=True, kw_only=True):
+    """The program's claim: spans that it told of itself. Nothing of it is known to be true, and nothing counts it."""
+
+    KIND: ClassVar[str] = "model_gateway_claimed"
+    step: str
+    count: int
+    names: tuple[str, ...] = ()
+    """The first names, each once."""
+    spans_blob: BlobRef
+    """The spans, masked and cut: name, ids, times in microseconds, `failed` and `attributes`."""
+    left_out: int = 0
+    """The number of spans beyond those that a run keeps: the first ones that were left out."""
+
+    def words(self) -> str:
+        """Say that it is a claim."""
+        left = f", {self.left_out} left out" if self.left_out else ""
+        return f"{self.step}: claimed by the program: {self.count} spans{left}: {', '.join(self.names)}"
+
+
 class ModelGatewayTried(Payload, frozen=True, kw_only=True):
     """Ours: a program tried to reach a host beside the gateway, and was refused."""
 

@@ -33,7 +33,7 @@ from remit.models.names import ModelName
 from remit.models.prompt import NO_TOOLS, Ask, Sampling
 from remit.models.reply import unwatched
 from remit.models.thread import EMPTY
-from remit.parts.model_gateway.exchange import Client, Keeping, PassedModel, Upstream, http_client
+from remit.parts.model_gateway.exchange import Client, Keeping, PassedModel, Upstream, http_client, whole_body
 from remit.parts.model_gateway.request_reader import RequestReading, UnreadableError
 from remit.parts.model_gateway.runs import TokenRun
 from remit.parts.model_gateway.wires import FAMILIES, Family, Provider, Request, refusal_of, route_of
@@ -93,7 +93,7 @@ class ModelGateway:
                 raise _Refused(HTTPStatus.UPGRADE_REQUIRED, "this wire is served by POST", Code.INVALID_INPUT.name)
             token, query = _token(headers, scope["query_string"].decode("latin-1"))
             run = await self._admitted(token, headers)
-            body = await _body(receive, self._settings.request_bytes)
+            body = await self._body(receive)
             client = Client(send, receive)
             request = Request(scope["method"], route, query, headers, body)
             with run.under_way(client):
@@ -115,6 +115,12 @@ class ModelGateway:
             if problem.status not in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
                 raise
             raise _Refused(HTTPStatus.UNAUTHORIZED, f"{problem.detail} {problem.remedy}", problem.name) from problem
+
+    async def _body(self, receive: Receive) -> bytes:
+        try:
+            return await whole_body(receive, self._settings.request_bytes, "model_gateway.request_bytes")
+        except HttpProblem as problem:
+            raise _Refused(HTTPStatus(problem.status), problem.detail, problem.name) from problem
 
     async def _pass(self, request: Request, run: TokenRun, client: Client, brought: str) -> bool:
         """Pass a request on; return whether its answer ended well. Raise _Refused if none began."""
@@ -301,21 +307,6 @@ def _token(headers: Mapping[str, str], query: str) -> tuple[str, str]:
     token = bearer if scheme.lower() == "bearer" else ""
     rest = query if not key else urlencode([pair for pair in pairs if pair[0] != "key"])
     return token or headers.get("x-api-key", "") or headers.get("x-goog-api-key", "") or key, rest
-
-
-async def _body(receive: Receive, most: int) -> bytes:
-    """Read a request's body. Raise _Refused if it is too large, or did not come whole."""
-    body = bytearray()
-    while True:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            raise _Refused(HTTPStatus.BAD_REQUEST, "the request did not come whole", Code.INVALID_INPUT.name)
-        body += message.get("body", b"")
-        if len(body) > most:
-            words = f"the request is longer than {most} bytes (model_gateway.request_bytes)"
-            raise _Refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, words, Code.REQUEST_TOO_LARGE.name)
-        if not message.get("more_body", False):
-            return bytes(body)
 
 
 async def _abort(scope: Scope, client: Client) -> None:

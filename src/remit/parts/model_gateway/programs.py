@@ -29,6 +29,7 @@ from remit.jobs.run import Run as JobRun
 from remit.journal.kinds import INNER, decode
 from remit.mcp_config.agent_ground import AgentNeeds, enclosed
 from remit.parts.model_gateway.answers import Answers, recording_of
+from remit.parts.model_gateway.claims import SpanClaims
 from remit.parts.model_gateway.clis import STEADY, Place, Start, start_of
 from remit.parts.model_gateway.front import ProgramFront
 from remit.parts.model_gateway.kinds import ModelGatewayAsked, ModelGatewayTried
@@ -73,6 +74,7 @@ class RunArgs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     replays: Annotated[str, Meta(description="The job whose answers it is given.")] = ""
     fork_at: Annotated[int, Meta(ge=0, description="The question with tools from which on models are asked.")] = 0
     sandbox: Annotated[AgentNeeds | None, Meta(description="What it has in the sandbox beside its project.")] = None
+    otel: Annotated[bool, Meta(description="Whether spans that it tells of itself are kept, as its claims.")] = False
     at: Annotated[str, Meta(description="Where it sees its folder, in the sandbox; empty: where that is.")] = ""
 
     @property
@@ -110,6 +112,9 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True):
     """Calls that a model wanted and a gate saw."""
     ungoverned: tuple[str, ...] = ()
     """Calls that a model wanted and whose result it was told, and that no gate saw."""
+    claimed: int = 0
+    """Spans that it told of itself and that are kept: its claims."""
+    claims_left_out: int = 0
 
 
 class ProgramProvider(Toolset):
@@ -141,13 +146,18 @@ class ProgramProvider(Toolset):
         run = self._front.run(ctx, run_args.budget)
         if run_args.replays:
             run.answers = Answers(await recording_of(self._journal, run_args.replays), fork_at=run_args.fork_at)
-        folder, tried = run_args.folder, TriedHosts(run, ctx.step)
+        folder, tried, claims = (
+            run_args.folder,
+            TriedHosts(run, ctx.step),
+            SpanClaims(run.ledger.record, ctx.step, ctx.log),
+        )
+        run.claims = claims if run_args.otel else None
         async with AsyncExitStack() as stack:
             front = await stack.enter_async_context(self._front.before(run))
             proxy = await stack.enter_async_context(tried.refusing()) if run_args.alone and not run_args.fence else ""
             before = await asyncio.to_thread(look, Path(folder))
             tools = self._mcp(ctx.stream) if run_args.governed else ()
-            place = Place(front.url, front.token, proxy, folder_of_run(run_args.at or folder), tools)
+            place = Place(front.url, front.token, proxy, folder_of_run(run_args.at or folder), tools, run_args.otel)
             fence = Fence(run_args.fence, tried.refused, run_args.at) if run_args.fence is not None else None
             status = await self.terminal.run(run_args.command, folder, place, steady=run_args.steady, fence=fence)
             await run.idle()
@@ -164,6 +174,8 @@ class ProgramProvider(Toolset):
             changed=changes(before, after),
             governed=run.governed,
             ungoverned=tuple(run.ungoverned),
+            claimed=claims.count,
+            claims_left_out=claims.left_out,
         )
         return ToolResult(msgspec.to_builtins(result))
 
@@ -307,11 +319,12 @@ async def recorded_program(
     fork_at: int = 0,
     sandbox: dict[str, Any] | None = None,
     at: str = "",
+    otel: bool = False,
 ) -> dict[str, Any]:
     """Run a program whose model calls are recorded, and return how it ended."""
     inputs: dict[str, Any] = {"command": command, "folder": folder, "home": home}
     inputs |= {"budget": budget, "steady": steady, "alone": alone, "governed": governed}
-    newer = {name: value for name, value in (("sandbox", sandbox), ("at", at)) if value}
+    newer = {name: value for name, value in (("sandbox", sandbox), ("at", at), ("otel", otel)) if value}
     outcome = await run.attempt(RUN, {**inputs, "replays": replays, "fork_at": fork_at, **newer}, key="run")
     if not outcome.ok:
         raise RunError(outcome.reason, code=outcome.code or Code.STEP_FAILED, remedy=outcome.remedy)

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from remit.journal.kinds import Payload
     from remit.models.reply import Watch
     from remit.parts.model_gateway.answers import Answers
+    from remit.parts.model_gateway.claims import SpanClaims
     from remit.parts.model_gateway.exchange import Client
     from remit.parts.model_gateway.kinds import ModelGatewayAnswered
     from remit.parts.model_gateway.wires import Provider, Request
@@ -95,6 +96,8 @@ class TokenRun:
         """The recorded answers that it is given, instead of those of models."""
         self.providers: Mapping[str, Provider] | None = None
         """The only providers that it may ask, by the prefix of their family; None: those of the settings."""
+        self.claims: SpanClaims | None = None
+        """The spans that it tells of itself; None: none are taken."""
         self.spent = Spent()
         self.known = KnownPrompts(set(), set())
         self.reader = Reader()

@@ -13,6 +13,7 @@ from remit.http.guard import LOOPBACK, Guard
 from remit.http.problem import unauthenticated
 from remit.http.router import PartMount, Router
 from remit.models.registry import KEYS
+from remit.parts.model_gateway.claims import PATH, ClaimsPart, SpanClaims
 from remit.parts.model_gateway.part import ModelGateway, paths
 from remit.parts.model_gateway.runs import Runs, SessionLedger, TokenRun
 from remit.parts.model_gateway.settings import NAME, ModelGatewaySettings
@@ -110,7 +111,9 @@ class Listener:
         from remit.http.server import listen, serve  # noqa: PLC0415 - loads uvicorn
 
         part = gateway_of(self._admit, self._settings, self._own, self._clock)
-        router = Router(Guard(LOOPBACK, (), self._clock), [PartMount(path, part, None) for path in paths()])
+        mounts = [PartMount(path, part, None) for path in paths()]
+        mounts.append(PartMount(PATH, ClaimsPart(self._claims), None))
+        router = Router(Guard(LOOPBACK, (), self._clock), mounts)
         stop, taken = asyncio.Event(), listen("127.0.0.1", 0)
         serving = asyncio.create_task(serve(router, taken, stop), name="remit:model-gateway")
         try:
@@ -119,6 +122,10 @@ class Listener:
             stop.set()
             await serving
             taken.close()
+
+    def _claims(self, token: str) -> SpanClaims | None:
+        run = self.runs.find(token)
+        return run.claims if run is not None else None
 
     async def _admit(self, token: str, _headers: Mapping[str, str]) -> TokenRun:
         run = self.runs.find(token)
