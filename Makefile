@@ -7,9 +7,9 @@ MAKEFLAGS += --no-builtin-rules --no-print-directory
 unexport PYTHONDONTWRITEBYTECODE
 
 PYTHON ?= python3
-# Processes that run tests side by side: one more than the processors of continuous integration, for on two of them two
+# Processes that run tests side by side: two more than the processors of continuous integration, for on two of them three
 # left a third of the time unused, in which tests wait for servers, browsers and disks.
-JOBS ?= 3
+JOBS ?= 4
 # `make lock UPGRADE=1` raises every pin to the newest version that requirements/*.in allow.
 UPGRADE ?=
 # `make bench PEERS=1` measures beside other durable engines, in .venv-bench and with the server that npm installs, and
