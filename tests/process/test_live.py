@@ -48,3 +48,11 @@ def test_a_secret_is_masked_wherever_a_long_line_is_cut() -> None:
         live.end()
         assert "token=******** next" in "".join(said)
         assert not any("def456" in line for line in said)
+
+
+def test_what_else_is_secret_is_masked_before_a_line_is_cut() -> None:
+    pieces = list[str]()
+    lines = LiveLines(lambda _done, _total, text: pieces.append(text), lambda text: text.replace("swordfish", "*"))
+    lines("stderr", b"x" * 3_995 + b"swordfish" + b"y" * 40_000 + b"swordfish")
+    lines.end()
+    assert "".join(pieces) == "x" * 3_995 + "*" + "y" * 40_000 + "*"

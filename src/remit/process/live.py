@@ -17,8 +17,10 @@ _HELD: Final = 16_000
 class LiveLines:
     """A listener that reports whole lines as progress: all of them, and at the end what has no line end."""
 
-    def __init__(self, progress: Callable[[float, float | None, str], None]) -> None:
+    def __init__(self, progress: Callable[[float, float | None, str], None], hide: Callable[[str], str] = str) -> None:
+        """Report to `progress`; `hide` masks what else is secret in a text."""
         self._progress = progress
+        self._hide = hide
         self._decoders = {name: codecs.getincrementaldecoder("utf-8")("replace") for name in ("stdout", "stderr")}
         self._count = 0
         self._rest = {"stdout": "", "stderr": ""}
@@ -40,26 +42,28 @@ class LiveLines:
         for line in lines:
             self._say(line)
         while len(rest) > _HELD:
-            end = _cut(rest[:_HELD])
+            end = self._cut(rest[:_HELD])
             self._say(rest[:end])
             rest = rest[end:]
         self._rest[stream] = rest
 
     def _say(self, line: str) -> None:
-        line = mask(line)
+        line = self._masked(line)
         for start in range(0, len(line) or 1, _LONGEST):
             self._count += 1
             self._progress(self._count, None, OutputLine(line[start : start + _LONGEST]))
 
+    def _masked(self, text: str) -> str:
+        return mask(self._hide(text))
 
-def _cut(text: str) -> int:
-    """Return where a text without an end may be cut: where that cuts no secret, if there is such a place."""
-    masked, end = mask(text), len(text) // 2
-    for _ in range(8):
-        if mask(text[:end]) + mask(text[end:]) == masked:
-            return end
-        end = text.rfind(" ", 0, end) if " " in text[1:end] else end - 100
-    return len(text)
+    def _cut(self, text: str) -> int:
+        """Return where a text without an end may be cut: where that cuts no secret, if there is such a place."""
+        masked, end = self._masked(text), len(text) // 2
+        for _ in range(8):
+            if self._masked(text[:end]) + self._masked(text[end:]) == masked:
+                return end
+            end = text.rfind(" ", 0, end) if " " in text[1:end] else end - 100
+        return len(text)
 
 
 class OutputLine(str):

@@ -69,7 +69,8 @@ class FunctionTool(Generic[P, R_co]):
         self._arguments = signature.arguments
         self.built = signature.arguments is not None
         """Whether its type hints made its schema, and arguments become values of these types."""
-        self._context = signature.context
+        self.context = signature.context
+        """The name of the parameter that takes the CallContext; None: it takes none."""
         self._names = signature.names
         self._called = _signature_called(function, signature.context)
         self.is_async = inspect.iscoroutinefunction(function)
@@ -110,8 +111,8 @@ class FunctionTool(Generic[P, R_co]):
         """
         large = is_large(args)  # what is large is worked on in a thread: it holds no one else up
         arguments = await asyncio.to_thread(self._arguments_of, args) if large else self._arguments_of(args)
-        if self._context is not None:
-            arguments[self._context] = ctx
+        if self.context is not None:
+            arguments[self.context] = ctx
         call: Callable[..., Any] = self.function
         try:
             return await self._run(call, arguments, threads)
@@ -204,7 +205,7 @@ def tool(
 
     def decorate(function: Callable[..., Any], /) -> FunctionTool[..., Any]:
         signature = _signature_of(name, function, input_schema, secrets)
-        _check_enclosable(name, function, signature, terms, retry_on)
+        _check_enclosable(name, function, terms, retry_on)
         meta = ToolMeta(
             name=name,
             provider_id=PROVIDER_ID,
@@ -301,11 +302,10 @@ def _isolation(grade: Level, terms: SandboxTerms | None, *, unprotected: bool) -
 def _check_enclosable(
     name: str,
     function: Callable[..., Any],
-    signature: hints.Signature,
     terms: SandboxTerms | None,
     retry_on: tuple[type[Exception], ...],
 ) -> None:
-    """In the sandbox a process of its own finds it by its name, and has no call to report to."""
+    """In the sandbox a process of its own finds it by its name."""
     if terms is None:
         return
     if retry_on:
@@ -313,9 +313,6 @@ def _check_enclosable(
         raise UsageError(f"{name}: exceptions of a tool in the sandbox come out of it as text", remedy=remedy)
     if "<locals>" in function.__qualname__:
         raise UsageError(f"{name}: a function within another cannot run in the sandbox", remedy="Move it to the top.")
-    if signature.context is not None:
-        remedy = "Leave the CallContext out."
-        raise UsageError(f"{name}: a tool in the sandbox has no CallContext", remedy=remedy)
 
 
 def _check_callable(name: str, function: object) -> None:

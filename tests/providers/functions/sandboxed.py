@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 import threading
 from pathlib import Path
 
 import msgspec
 
-from remit import EvidenceCandidate, ProviderError, ToolResult, tool
+from remit import CallContext, EvidenceCandidate, ProviderError, ToolResult, tool
 from remit.codes import Code
 
 
@@ -72,3 +73,24 @@ def slow() -> None:
 @tool("box.loose", level="L2", sandbox={"limits": {"pids": 100_000}})
 def loose() -> None:
     """Wants more than there is."""
+
+
+@tool("box.vault", level="L2", sandbox=True, secrets=("BANK",))
+def vault(ctx: CallContext, how: str) -> dict[str, object]:
+    """Shows its secret wherever it can."""
+    value = ctx.secret("BANK")
+    ctx.log(f"logged {value}")
+    if how == "fail":
+        os.write(2, b"x" * (590 - len(value) // 2) + value.encode() + b"y" * (600 - len(value) // 2) + b"\n")
+        os._exit(3)
+    if how == "raise":
+        ctx.refuse_secret("BANK")
+        raise ProviderError(f"401 for {value}")
+    places = [*Path("/proc").glob("[0-9]*/environ"), *Path("/proc").glob("[0-9]*/cmdline")]
+    return {
+        "length": len(value),
+        "shown": [value, value.encode().hex()],
+        "elsewhere": [str(place) for place in places if value.encode() in place.read_bytes()],
+        "child": subprocess.run(["/bin/cat"], capture_output=True, check=True).stdout.decode(),
+        "facts": [ctx.step, ctx.attempt, ctx.conversation, ctx.job],
+    }

@@ -10,10 +10,12 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from remit import CallContext, FunctionTool, tool
 from remit.codes import Code
 from remit.errors import ProviderError, UsageError
+from remit.gateway.secrets import Secrets, TakenSecrets
 from remit.parts.sandbox.bwrap.driver import BwrapDriver
 from remit.parts.sandbox.commands import Commands
 from remit.parts.sandbox.enclosure import SandboxEnclosures
@@ -22,6 +24,8 @@ from remit.parts.sandbox.sandbox import Sandbox
 from remit.parts.sandbox.scratch import scratch
 from remit.parts.sandbox.workspaces import Workspaces
 from remit.providers.functions.provider import FunctionProvider
+from remit.redact import MASK
+from remit.settings.sections.secrets import SecretTable
 from remit_testing.providers import PROVIDER_CHECKS, Check, Sample, call_context
 from tests.patience import PATIENCE_S
 from tests.providers.functions import sandboxed
@@ -111,6 +115,53 @@ async def test_what_it_writes_to_stderr_is_seen_as_it_comes_and_a_cancelled_call
             await call
 
 
+SECRET = "s3cret-b4nk-key/+"
+
+
+async def with_secret() -> tuple[TakenSecrets, CallContext, list[str], list[str]]:
+    """The secret of a call, its context, what it logs, and the versions that were refused."""
+    table = SecretTable(env="BANK", tools=("box.*",))
+    taken = await Secrets({"BANK": table}, {"BANK": SECRET}).take("box.vault", ("BANK",))
+    assert isinstance(taken, TakenSecrets)
+    lines, refused = list[str](), list[str]()
+    taken._forget = lambda name, _value: refused.append(name)
+    return taken, taken.given_to(replace(call_context(), lines=lambda text, _level: lines.append(text))), lines, refused
+
+
+async def test_a_secret_comes_by_stdin_alone_and_is_masked_in_all_that_comes_back(provider: FunctionProvider) -> None:
+    taken, ctx, lines, refused = await with_secret()
+    result = await provider.invoke("box.vault", {"how": "look"}, ctx)
+    value = taken.result(result).value
+    assert (value["length"], value["elsewhere"], value["child"]) == (len(SECRET), [], "")
+    assert value["shown"] == [MASK, MASK]
+    assert value["facts"] == [ctx.step, ctx.attempt, ctx.conversation, None]
+    assert lines == [f"logged {MASK}"]
+    assert refused == []
+
+
+async def test_a_secret_is_masked_before_the_last_words_of_a_failure_are_cut(provider: FunctionProvider) -> None:
+    _, ctx, lines, refused = await with_secret()
+    with pytest.raises(ProviderError, match="exit code 3") as failure:
+        await provider.invoke("box.vault", {"how": "fail"}, ctx)
+    pieces = [SECRET[at : at + 6] for at in range(len(SECRET) - 5)]
+    assert not [piece for piece in pieces if piece in f"{failure.value} {lines}"]
+    assert refused == []
+
+
+async def test_a_secret_that_was_not_accepted_is_read_again(provider: FunctionProvider) -> None:
+    taken, ctx, _, refused = await with_secret()
+    with pytest.raises(ProviderError, match="401 for") as failure:
+        await provider.invoke("box.vault", {"how": "raise"}, ctx)
+    assert taken.text(str(failure.value)) == f"401 for {MASK}"
+    assert refused == ["BANK"]
+
+
+async def test_without_its_secret_it_does_not_run(provider: FunctionProvider) -> None:
+    with pytest.raises(ProviderError) as failure:
+        await provider.invoke("box.vault", {"how": "look"}, call_context())
+    assert failure.value.code is Code.SECRET_DENIED
+
+
 async def test_without_a_sandbox_it_never_runs_in_this_process(folder: Path) -> None:
     boxes = enclosures(folder, BwrapDriver(str(folder / "absent")))
     for provider in (FunctionProvider(TOOLS), FunctionProvider(TOOLS, enclosures=boxes)):
@@ -122,13 +173,8 @@ async def test_without_a_sandbox_it_never_runs_in_this_process(folder: Path) -> 
 def test_what_cannot_run_in_a_process_of_its_own_is_refused_when_it_is_defined() -> None:
     def inner() -> None: ...
 
-    def asking(ctx: CallContext) -> None: ...
-
     with pytest.raises(UsageError, match="within another"):
         tool("a.b", level="L2", sandbox=True)(inner)
-    asking.__qualname__ = "asking"
-    with pytest.raises(UsageError, match="no CallContext"):
-        tool("a.b", level="L2", sandbox=True)(asking)
     with pytest.raises(UsageError, match="both unprotected and in the sandbox"):
         tool("a.b", level="L2", sandbox=True, unprotected=True)
     with pytest.raises(UsageError, match=r"sandbox: .*root"):

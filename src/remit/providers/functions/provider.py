@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -29,8 +29,10 @@ from remit.process.enclosure import (
     SandboxUnavailableError,
 )
 from remit.process.live import LiveLines
+from remit.redact import MASK
+from remit.redact.forms import ValueMask
 from remit.threads import Threads
-from remit.tools.alone import FunctionAnswer
+from remit.tools.alone import FunctionAnswer, enclosed_call
 from remit.tools.function import PROVIDER_ID, FunctionTool, undeclared
 from remit.tools.meta import ToolMeta
 from remit.tools.names import check_provider_id
@@ -49,7 +51,9 @@ async def call_enclosed(
         ctx.progress(done, total, text)
         ctx.log(text)
 
-    live = LiveLines(report)
+    values = [ctx.secret(name) for name in tool.secrets]
+    hide = ValueMask(values, MASK).text if values else str
+    live = LiveLines(report, hide)
 
     def heard(stream: Literal["stdout", "stderr"], data: bytes) -> None:
         if stream == "stderr":
@@ -57,7 +61,7 @@ async def call_enclosed(
 
     try:
         program = await asyncio.to_thread(_program, tool, terms, enclosures)
-        execution = await enclosures.run(program, heard, stdin=msgspec.json.encode(args))
+        execution = await enclosures.run(program, heard, stdin=enclosed_call(tool, args, ctx))
     except SandboxUnavailableError as error:
         reason = f"{error}. {error.remedy or '`remit sandbox probe` shows what is missing.'}"
         raise ProviderError(reason, cause=None, code=Code.SANDBOX_UNAVAILABLE) from error
@@ -69,7 +73,7 @@ async def call_enclosed(
         raise ProviderError(str(error), cause=None) from error
     finally:
         live.end()
-    return _result(execution)
+    return _result(execution, ctx, hide)
 
 
 def _program(tool: FunctionTool[..., Any], terms: SandboxTerms, enclosures: Enclosures) -> Program:
@@ -120,10 +124,10 @@ def _python(enclosures: Enclosures) -> str:
     return str(other)
 
 
-def _result(execution: ProgramEnd) -> ToolResult:
+def _result(execution: ProgramEnd, ctx: CallContext, hide: Callable[[str], str]) -> ToolResult:
     if execution.limit == "wall_ms":
         raise ProviderError("the tool took longer than limits.wall_ms", cause=Code.Timeout)
-    stderr = execution.stderr.data.decode(errors="replace").strip()[-_TAIL:]
+    stderr = hide(execution.stderr.data.decode(errors="replace")).strip()[-_TAIL:]
     tail = f"; it last wrote: {stderr}" if stderr else ""
     if execution.limit:
         raise ProviderError(f"the tool hit the limit {execution.limit}{tail}", cause=None)
@@ -135,6 +139,8 @@ def _result(execution: ProgramEnd) -> ToolResult:
         how = execution.signal or f"exit code {execution.exit_code}"
         raise ProviderError(f"the tool's process ended with {how}{tail}", cause=None)
     answer = msgspec.json.decode(execution.stdout.data, type=FunctionAnswer)
+    for name in answer.refused:
+        ctx.refuse_secret(name)
     if (failure := answer.failure) is not None:
         cause, code = Code.__members__.get(failure.cause), Code.__members__.get(failure.code)
         raise ProviderError(failure.message, cause=cause, code=code)
