@@ -34,10 +34,19 @@ async def logged(world: World) -> list[LogLine]:
     return [each for data in recorded for each in lines_of(data or b"[]")]
 
 
+class Broken:
+    """A value that has no text."""
+
+    def __str__(self) -> str:
+        """Fail."""
+        raise RuntimeError
+
+
 @pytest.mark.parametrize(
     ("text", "recorded"),
     [
         ("412 rows", ["412 rows"]),
+        (Broken(), ["<Broken>"]),
         ("a\nb\r\nc", ["a", "b", "c"]),
         ("", []),
         ("\x1b[31m \u202e", ["\\u001b[31m \\u202e"]),

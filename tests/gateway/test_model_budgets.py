@@ -16,7 +16,7 @@ from remit.app import JobEndedError
 from remit.clock import DAY, SystemClock
 from remit.codes import Code
 from remit.errors import SettingsError
-from remit.gateway.budget import Spent
+from remit.gateway.budget import Budget, Spent
 from remit.gateway.model_budgets import KIND, Alarms, ModelBudget, Questioner, account_of, budgets_of
 from remit.gateway.model_request import Allowance, BudgetClaim, DayLimits, ModelRequest
 from remit.journal.event import HeadQuery
@@ -166,6 +166,20 @@ async def test_a_budget_is_refused_shown_and_begun_again_with_the_sums_of_the_jo
     assert [(row.budget, row.share) for row in rows] == [("team", "pay"), ("team", "web")]
     assert rows[0].percent > 80
     assert "of 2500 tokens this month" in rows[0].words
+
+
+@recipe("thrifty")
+async def thrifty(run: Run) -> str:
+    return (await run.model("?", sampling=Sampling(max_output_tokens=1_000), budget=Budget(tokens=10))).text
+
+
+@pytest.mark.slow
+async def test_no_level_is_told_of_a_question_that_another_budget_refuses(tmp_path: Path) -> None:
+    async with Remit(settings=_settings(tmp_path, tokens=1_500), recipes=[thrifty]) as remit:
+        with pytest.raises(JobEndedError) as refused:
+            await (await remit.start(thrifty())).result()
+        assert refused.value.code is Code.BUDGET_EXCEEDED
+        assert await _levels(remit.runtime.journal) == []
 
 
 @pytest.mark.slow

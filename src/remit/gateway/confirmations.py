@@ -210,7 +210,7 @@ class Confirmations:
         self._journal = journal
         self.proofs = proofs or Proofs()
         self._people = people
-        self.stand_ins = stand_ins
+        self._stand_ins = stand_ins
         self._claimed: set[str] = set()
 
     # --- asking
@@ -483,11 +483,15 @@ class Confirmations:
             raise UsageError(msg, code=Code.DECIDER_NOT_ALLOWED, remedy="Ask someone else.")
         return Right(groups, instead_of)
 
+    def deputies(self, request: ConfirmationRequested, over: Collection[str] = ()) -> dict[str, str]:
+        """Return who stands in now for approvers that are not over; neither is who requested the call."""
+        absent = [name for name in request.approvers if name != request.principal and name not in over]
+        return {by: name for by, name in self._stand_ins(absent).items() if by != request.principal}
+
     def _absent(self, found: Confirmation, by: str) -> str:
         """Return the approver who is absent and in whose place a person decides; empty: no one's."""
-        request = found.request
-        over = {request.principal, *found.approved_by, *(d.via.instead_of for d in found.decisions if d.via)}
-        return self.stand_ins([name for name in request.approvers if name not in over]).get(by, "")
+        over = {*found.approved_by, *(d.via.instead_of for d in found.decisions if d.via)}
+        return self.deputies(found.request, over).get(by, "")
 
     async def unchanged(self, found: Confirmation) -> bool:
         """Return whether nothing was written to a question since it was loaded."""

@@ -118,7 +118,7 @@ class CallLog:
         if self._over:
             return
         known = level if level in get_args(LogLevel) else "info"
-        for each in str(text)[: LINES * LENGTH].splitlines():
+        for each in text[: LINES * LENGTH].splitlines():
             if self._count == LINES:
                 self._left_out += 1
                 continue

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 KIND: Final = "budget"
 """The kind of the streams of budgets."""
 _LABEL: Final = "label:"
+_WHOLE: Final = 100
 _Most = Annotated[int, msgspec.Meta(ge=1, le=2**50)]
 _Level = Annotated[int, msgspec.Meta(ge=1, le=100)]
 
@@ -86,6 +87,10 @@ class ModelBudget(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         parts = [spent.cost * 10_000 / self.cents] if self.cents else []
         parts += [spent.tokens * 100 / self.tokens] if self.tokens else []
         return max(parts)
+
+    def refuses(self, spent: Spent) -> bool:
+        """Return whether a question is refused with which the sum is so much."""
+        return self.then == "refuse" and self.percent(spent) > _WHOLE
 
     def words(self, spent: Spent) -> str:
         """Return how full it is, in words: `$4.12 of $5 this month`."""
@@ -146,6 +151,8 @@ class Alarm(NamedTuple):
     account: Account
     levels: Sequence[int]
     words: str
+    refuses: bool
+    """Whether the budget refuses the question with which it has reached them."""
 
 
 class Alarms:
@@ -160,7 +167,8 @@ class Alarms:
         """Return the alarm of a sum; None if nothing of it is new to this process."""
         percent, known = account.budget.percent(spent), self._recorded.get(account.key, frozenset[int]())
         levels = sorted({level for level in account.budget.alert if level <= percent} - known)
-        return Alarm(account, levels, account.budget.words(spent)) if levels else None
+        budget = account.budget
+        return Alarm(account, levels, budget.words(spent), budget.refuses(spent)) if levels else None
 
     async def record(self, alarms: Iterable[Alarm], stream: str, step: str) -> None:
         """Record each level that is not recorded yet; durable when this returns."""

@@ -212,7 +212,6 @@ def _shown(message: Message) -> dict[str, Any]:
     return shown
 
 
-_WHOLE: Final = 100
 LOOK_S: Final = 30.0
 """Seconds after which an announced call is in the sums."""
 
@@ -302,7 +301,7 @@ class Allowance:
             return f"{took}; the limit is ${limits.cost:g}"
         for account in claim.accounts:
             spent = self._claimed(account, claim)
-            if account.budget.then == "refuse" and account.budget.percent(spent) > _WHOLE:
+            if account.budget.refuses(spent):
                 return f"budget {account.title}: {account.budget.words(spent)} with what this call may take"
         self._claims.append(claim)
         return ""

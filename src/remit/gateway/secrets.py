@@ -162,7 +162,7 @@ class TakenSecrets:
         write = context.lines
 
         def lines(text: str, level: LogLevel) -> None:
-            write(self.text(str(text)), level)
+            write(self.text(text), level)
 
         keeper = _MaskedKeeper(context.keeper, self._mask) if context.keeper is not None else None
         return msgspec.structs.replace(context, secrets=self, keeper=keeper, progress=progress, lines=lines)

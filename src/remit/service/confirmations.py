@@ -290,7 +290,7 @@ class ConfirmationsNoun:
         self, found: Confirmation, caller: StreamHead | None, defaults: Defaults | None
     ) -> ConfirmationView:
         view = _view(found, caller, remembered=self._services.remembered.count)
-        found_deputies = self._services.confirmations.stand_ins(view.approvers).items()
+        found_deputies = self._services.confirmations.deputies(found.request).items()
         stand_ins = {deputy: absent for deputy, absent in found_deputies if deputy not in view.approvers}
         tool_defaults = await defaults.of(found) if defaults is not None else None
         return msgspec.structs.replace(view, defaults=tool_defaults, stand_ins=stand_ins)

@@ -135,6 +135,14 @@ def no_lines(text: str, level: LogLevel) -> None:
     """Record nothing beside a call."""
 
 
+def _words(value: object) -> str:
+    """Return a value as text, whatever its own code does."""
+    try:
+        return str(value)
+    except Exception:  # noqa: BLE001 - a value may bring code of its own
+        return f"<{type(value).__name__}>"
+
+
 class CallContext(msgspec.Struct, frozen=True, kw_only=True):
     """What a provider may know of the call it serves."""
 
@@ -188,7 +196,7 @@ class CallContext(msgspec.Struct, frozen=True, kw_only=True):
 
         Each line is masked and cut to 400 characters; a call has 200. No replay reads them.
         """
-        self.lines(text, level)
+        self.lines(_words(text), level)
 
     def secret(self, name: str) -> str:
         """Return a secret that the tool declares. Raises ProviderError (SECRET_DENIED) for any other.

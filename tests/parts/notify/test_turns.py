@@ -107,6 +107,17 @@ async def test_a_delegate_counts_once_and_only_while_someone_is_absent() -> None
             await decide(at, "bob")
 
 
+async def test_who_asked_stands_in_for_no_one() -> None:
+    people = [{"principal": "ann", "absent": AWAY, "delegate": "robot"}]
+    async with world(ANN, people=people) as at:
+        await at.ask()
+        (question,) = await at.remit.service.confirmations.pending()
+        assert question.stand_ins == {}
+        with pytest.raises(UsageError) as refused:
+            await decide(at, "robot")
+        assert refused.value.code is Code.DECIDER_NOT_ALLOWED
+
+
 async def test_no_one_stands_in_for_who_asked() -> None:
     rules = [{**BOTH[0], "approvers": ["robot", "carl", "dora"]}]
     people = [{"principal": "robot", "absent": AWAY, "delegate": "bob"}]
@@ -136,6 +147,9 @@ def test_who_stands_in(person: str, now: int, delegate: str) -> None:
     assert read_directory(load(env={"REMIT_PEOPLE": json.dumps(people)})).stand_in(person, now) == delegate
 
 
+NO_SLACK = dict.fromkeys(("slack", "token", "secret"))
+
+
 @pytest.mark.parametrize(
     "keys",
     [
@@ -147,6 +161,7 @@ def test_who_stands_in(person: str, now: int, delegate: str) -> None:
         {"ask": ["@idp:leads"], "slack": "person"},
         {"ask": ["zoe"], "slack": "person"},
         {"ask": ["ann", "ann after 1h"], "slack": "person"},
+        {**NO_SLACK, "ask": ["ann"], "email": ["person", "boss@x"], "smtp": "smtp://localhost", "from": "r@x"},
         {"slack": "person"},
         {"person": "ann"},
     ],
@@ -154,6 +169,15 @@ def test_who_stands_in(person: str, now: int, delegate: str) -> None:
 )
 def test_turns_that_are_doubtful_are_refused(keys: dict[str, Any]) -> None:
     table = {"name": "oncall", "slack": "C1", "token": "t", "secret": "s", **keys}
-    env = {"REMIT_NOTIFY": json.dumps([table]), "REMIT_PEOPLE": json.dumps(PEOPLE)}
+    table = {key: value for key, value in table.items() if value is not None}
+    people = [{"email": "ann@x", **PEOPLE[0]}, *PEOPLE[1:]]
+    env = {"REMIT_NOTIFY": json.dumps([table]), "REMIT_PEOPLE": json.dumps(people)}
     with pytest.raises(SettingsError):
         read_targets(load(env=env))
+
+
+def test_who_had_a_turn_has_none_again_with_their_group() -> None:
+    table = {"name": "t", "push": "person", "secret": "s", "ask": ["ann", "@leads after 1h", "@all after 2h"]}
+    flags = {"policy.groups": {"leads": ["bob", "ann"], "all": ["ann", "bob", "carl"]}}
+    targets = read_targets(load(env={"REMIT_NOTIFY": json.dumps([table])}, flags=flags))
+    assert [(each.person, each.after) for each in targets] == [("ann", ""), ("bob", "1h"), ("carl", "2h")]

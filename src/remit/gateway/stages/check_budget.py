@@ -136,8 +136,9 @@ class Reserve:
             over = over or self._over_budget(asking)  # nothing else can run between this look and the reservation
             if not over:
                 asking.request.spent.reserve(asking.reserved_tokens, asking.reserved_cost)
-            if accounts and (alarms := self._allowance.alarms_of(claim)):
-                # Before the announcement: a process that dies between is followed by another that records it.
+            # Of a question that is not asked, people are told by the budget alone that refuses it.
+            alarms = [alarm for alarm in self._allowance.alarms_of(claim) if alarm.refuses or not over]
+            if alarms:  # before the announcement: a process that dies between is followed by another that records it
                 await self._allowance.alarms.record(alarms, call.writer.stream, asking.request.step)
             if over:
                 return refused(Code.BUDGET_EXCEEDED, over, "Raise the budget, or start again with a smaller request.")

@@ -189,9 +189,9 @@ def _turns(target: NotifyTarget, _table: Mapping[str, Any]) -> _Problem:
     if target.ask and target.after:
         return "after does not go with ask", 'Write it there: ask = ["ann", "bob after 15m"].'
     places = target.email or (target.slack, target.telegram, target.push)
-    if bool(target.ask) != (PERSON in places):
-        remedy = "Each person of ask is told in their own place."
-        return f'ask goes with slack, telegram, push or email = "{PERSON}"', remedy
+    if bool(target.ask) != (PERSON in places) or (PERSON in target.email and len(target.email) > 1):
+        remedy = "Each person of ask is told in their own place; whom else to tell is a target of its own."
+        return f'ask goes with slack, telegram or push = "{PERSON}", or email = ["{PERSON}"]', remedy
     return None
 
 

@@ -1,7 +1,8 @@
 """Turns: people who are told one after the other, each in a place of their own, or who stands in for them.
 
 `ask = ["ann", "bob after 15m", "@leads after 1h"]` makes a target for each person, which is told after that time if no
-one has answered by then. Whom a message goes to is looked up as it goes: to the delegate of who is absent.
+one has answered by then; a group's turn passes over who had one before. Whom a message goes to is looked up as it
+goes: to the delegate of who is absent.
 """
 
 from __future__ import annotations
@@ -41,7 +42,9 @@ def turns_of(target: NotifyTarget, settings: Settings, where: str) -> list[Notif
         if name.startswith(_SIGN) and (name.startswith(PROVIDED) or name.removeprefix(_SIGN) not in groups):
             raise SettingsError(f"{where}: ask names the group {name}, which there is not", remedy="List its people.")
         on = tuple(event for event in target.events if not after or event in OPEN)
-        for person in groups[name.removeprefix(_SIGN)] if name.startswith(_SIGN) else (name,):
+        earlier = {each.person for each in targets}
+        members = [each for each in groups.get(name.removeprefix(_SIGN), ()) if each not in earlier]
+        for person in members if name.startswith(_SIGN) else (name,):
             if not place_of(directory, person, target.way):
                 remedy = f"Add {target.way} to their [[people]] table."
                 raise SettingsError(f"{where}: {person} has no {target.way} to be told at", remedy=remedy)
