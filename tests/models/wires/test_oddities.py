@@ -94,6 +94,12 @@ def test_responses_that_are_complete_over_calls_that_were_cut_give_no_reply() ->
         _reduced(OpenAIResponses(), events)
 
 
+def test_a_call_of_a_namespace_has_its_name_before_its_own() -> None:
+    call = {"type": "function_call", "call_id": "c", "namespace": "mcp__x", "name": "t", "arguments": "{}"}
+    response = {"type": "response.completed", "response": {"status": "completed", "output": [call]}}
+    assert [each.name for each in _reduced(OpenAIResponses(), [response]).message.calls] == ["mcp__x.t"]
+
+
 def test_what_ended_for_another_reason_is_told_apart() -> None:
     wires: list[tuple[Wire, Speech]] = [(OpenAIChat("openai"), ChatSpeech()), (OpenAIResponses(), ResponsesSpeech())]
     for wire, speech in wires:

@@ -8,19 +8,23 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
 from tests.parts.hooks.test_fence import Place
-from tests.parts.model_gateway.test_record import AGENT, answer, provider
+from tests.parts.model_gateway.test_record import AGENT, answer, provider, until
 from tests.parts.sandbox.abuse.plain import plain_python
+from tests.patience import PATIENCE_S
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+SLEEP: Final = "import time; time.sleep(600)"
 ATTEMPTS: Final = {
     "hooks of git": "echo > .git/hooks/post-commit",
     "journal": "ls $SETTINGS",
@@ -48,6 +52,15 @@ def record(place: Place, *options: str, turns: int = 1) -> subprocess.CompletedP
     with provider(answer(turns=turns)) as server:
         place.env["OPENAI_BASE_URL"] = f"{server.url}/v1"
         return place.remit("record", *options, "--", "/usr/bin/python3", str(place.folder / "bin/agent.py"), "hi")
+
+
+def running(folder: Path) -> bool:
+    """Return whether the program that sleeps for a folder runs."""
+    for place in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):
+            if place.read_bytes().endswith(f"\0{SLEEP}\0{folder}\0".encode()):
+                return True
+    return False
 
 
 def shown(place: Place) -> dict[str, Any]:
@@ -111,3 +124,21 @@ def test_a_replay_elsewhere_leaves_the_recorded_folder_alone(place: Place) -> No
         fork = place.remit("replay", "last", "--fork-at", "3", *agent)
     assert (fork.returncode, fork.stdout, before) == (0, "other\n", '{"x":1}'), fork.stderr
     assert ((copy / "out.txt").read_text(), (recorded / "out.txt").read_text()) == ('{"x":1}', "as it was")
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_a_signal_ends_the_program_in_the_sandbox_too(how: signal.Signals, place: Place) -> None:
+    ready = place.project / "ready"
+    os.mkfifo(ready, 0o666)
+    place.agent(f"echo $$ > ready; exec /usr/bin/python3 -c '{SLEEP}' {place.project}", name="program")
+    place.own()
+    process = place.start("record", "--sandbox", "--", "program", stdin=subprocess.DEVNULL)
+    assert ready.read_text().strip().isdecimal()
+    until(lambda: running(place.project))
+    process.send_signal(how)
+    _, err = process.communicate(timeout=PATIENCE_S)
+    until(lambda: not running(place.project))
+    if how is signal.SIGKILL:
+        assert process.returncode == -how
+    else:
+        assert (process.returncode, shown(place)["exit_code"]) == (137, 137), err

@@ -45,7 +45,6 @@ def identities(run: dict[str, Any], results: Results, old: str = "", new: str = 
         identity(
             asked["method"],
             asked["route"],
-            asked["body"].get("model", ""),
             json.dumps(asked["body"]).replace(old or "\0", new).encode(),
             roots=roots,
             results=results,

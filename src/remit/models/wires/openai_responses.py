@@ -176,7 +176,8 @@ class ResponsesReducer:
                     blocks += [_part(content_part) for content_part in parts(item.get("content"), "content")]
                 case "function_call":
                     number = sum(isinstance(block, ToolCall) for block in blocks)
-                    name, arguments = said(item.get("name"), "the name of a tool"), written(item.get("arguments"))
+                    name = spaced(item, said(item.get("name"), "the name of a tool"))
+                    arguments = written(item.get("arguments"))
                     blocks.append(ToolCall(f"{self._ask_id}-{number}", name, arguments, text(item.get("call_id"))))
                 case "reasoning" if not item.get("encrypted_content"):
                     pass  # it refers to what the provider would have had to store
@@ -194,6 +195,12 @@ class ResponsesReducer:
             done = written(self._items.get(index, item).get("arguments"))
             if text(item.get("status")) not in {"", "completed"} or not streamed == done == arguments:
                 raise CutAnswer(f"the call of {text(item.get('name'))} is incomplete in an answer marked as complete")
+
+
+def spaced(item: dict[str, Any], name: str) -> str:
+    """Return the name of a called tool with that of its namespace, if it has one."""
+    space = text(item.get("namespace"))
+    return f"{space}.{name}" if space else name
 
 
 def _part(one: dict[str, Any]) -> Block:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
@@ -23,13 +23,6 @@ if TYPE_CHECKING:
     from remit.journal.journal import Journal
     from remit.parts.model_gateway.canonical import Results
     from remit.parts.model_gateway.wires import Request
-
-
-class _Named(msgspec.Struct):
-    model: str = ""
-
-
-_named: Final = msgspec.json.Decoder(_Named).decode
 
 
 class Recorded(NamedTuple):
@@ -172,24 +165,15 @@ class Answers:
         return other if one is None or (not one.number and other.number) else one
 
     def _recorded(self, call: Recorded, results: Results) -> Identity:
-        model = _model(call.body)
-        return identity(call.asked.method, call.asked.route, model, call.body, roots=self._then, results=results)
+        return identity(call.asked.method, call.asked.route, call.body, roots=self._then, results=results)
 
     def _identity(self, request: Request, results: Results) -> Identity:
-        path, model = request.route.path, _model(request.body)
-        return identity(request.method, path, model, request.body, roots=self._now, results=results)
+        return identity(request.method, request.route.path, request.body, roots=self._now, results=results)
 
 
 def roots_of(folder: str, home: str) -> dict[str, str]:
     """Return the folders of a run, each with the name that stands for it."""
     return {folder: "<work>", **({home: "<home>"} if home not in {"", "/"} else {})}
-
-
-def _model(body: bytes) -> str:
-    try:
-        return _named(body).model
-    except (msgspec.DecodeError, UnicodeError, RecursionError):
-        return ""
 
 
 def _finding(number: int, step: str, found: RequestDifference) -> ReplayFinding:

@@ -172,7 +172,6 @@ def _sorted_names(match: re.Match[str]) -> str:
 def identity(
     method: str,
     route: str,
-    model: str,
     body: bytes,
     *,
     roots: Mapping[str, str] | None = None,
@@ -183,20 +182,21 @@ def identity(
 
     Without `streams` it does not count whether the answer is to come as a stream.
     """
+    plain = Identity(sha256(f"{method}\0{route}\0".encode() + body), None, frozenset())
     try:
         value = msgspec.json.decode(body) if body else None
         if not isinstance(value, dict):
-            return Identity(sha256(f"{method}\0{route}\0".encode() + body), None, frozenset())
+            return plain
         form = _Form(roots or {}, results)
         fields = {name: each for name, each in value.items() if name not in _FIELDS}
         if len(fields) != len(value):
             form.rules.add("fields")
         if not streams:
             fields = {name: each for name, each in fields.items() if name not in {"stream", "stream_options"}}
-        request = {"method": method, "route": route, "model": model, "body": form.of(fields)}
+        request = {"method": method, "route": route, "body": form.of(fields)}
         return Identity(sha256(canonical(request)), request, frozenset(form.rules))
     except (msgspec.DecodeError, UnicodeError, RecursionError, NotCanonicalError):
-        return Identity(sha256(f"{method}\0{route}\0".encode() + body), None, frozenset())
+        return plain
 
 
 def first_difference(recorded: Any, now: Any, path: str = "$") -> RequestDifference | None:

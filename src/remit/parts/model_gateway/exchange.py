@@ -38,7 +38,7 @@ from remit.models.remote import (
 from remit.models.reply import Delta, ModelReply, TokenUsage, Watch
 from remit.models.wires.wire import WireFailure
 from remit.parts.model_gateway.kinds import End, ModelGatewayAnswered
-from remit.parts.model_gateway.wires import RESPONSES, closed_calls, spaces_of, whole_events
+from remit.parts.model_gateway.wires import closed_calls, whole_events
 
 if TYPE_CHECKING:
     from remit.clock import Clock
@@ -325,7 +325,7 @@ class PassedModel:
             self._end = "cut"
             raise
         self._end = "complete"
-        self._wanted = wanted_of(reply, self._request.route, answer.kept)
+        self._wanted = wanted_of(reply)
         return msgspec.structs.replace(
             reply,
             first_us=int((first[0] - began) * 1_000_000) if first else None,
@@ -442,11 +442,9 @@ async def whole_body(receive: Receive, most: int, limit: str) -> bytes:
             return bytes(body)
 
 
-def wanted_of(reply: ModelReply, route: WireRoute, answer: bytes) -> dict[str, str]:
+def wanted_of(reply: ModelReply) -> dict[str, str]:
     """Return the calls that a model wants: their tools, by the provider's identifiers."""
-    calls = reply.message.calls
-    spaces = spaces_of(answer) if calls and route.row is RESPONSES else {}
-    return {call.wire_id or call.name: f"{spaces.get(call.wire_id, '')}{call.name}" for call in calls}
+    return {call.wire_id or call.name: call.name for call in reply.message.calls}
 
 
 def forwarded(headers: Mapping[str, str], key_header: str, key: str) -> dict[str, str]:

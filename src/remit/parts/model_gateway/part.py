@@ -152,7 +152,7 @@ class ModelGateway:
                 raise
             raise _Refused(_UNAVAILABLE, f"nothing can be recorded: {error.message}", error.code.name) from error
         if answered.end in {"failed", "cut"}:
-            run.failed(step, request, reading)
+            run.failed(step, request)
         if refusal is not None:
             run.refused += answered.end == "refused"
             raise refusal

@@ -17,6 +17,7 @@ from remit.errors import NotCanonicalError
 from remit.models.message import Block, Message, Opaque, Role, Text, ToolCall, ToolMessage
 from remit.models.prompt import NO_TOOLS, OfferedTools, Sampling, ToolSpec, toolset_of
 from remit.models.thread import EMPTY, Thread
+from remit.models.wires.openai_responses import spaced
 from remit.models.wires.wire import json_text, obj, objs, text, written
 from remit.parts.model_gateway.wires import CONTENT, MESSAGES, RESPONSES, WireRoute, WireRow
 
@@ -241,8 +242,7 @@ def _responses(item: Any) -> list[Message]:
     called = text(item.get("call_id"))
     match text(item.get("type")):
         case "function_call" | "custom_tool_call":
-            space = text(item.get("namespace"))
-            name = f"{space}.{text(item.get('name'))}" if space else text(item.get("name"))
+            name = spaced(item, text(item.get("name")))
             arguments = written(item.get("arguments") or item.get("input"))
             return [Message("assistant", (ToolCall(called, name, arguments),))]
         case "function_call_output" | "custom_tool_call_output":

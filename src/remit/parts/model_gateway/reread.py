@@ -75,7 +75,7 @@ def _answers(call: Recorded, route: WireRoute) -> Iterator[Reread]:
     answer.begin(streams, answered.headers.get("content-encoding", ""))
     answer.feed(call.answer)
     try:
-        wanted = wanted_of(answer.reply(), route, call.answer)
+        wanted = wanted_of(answer.reply())
     except ModelFault as fault:
         yield Reread(answered.step, "answer", "complete", fault.reason)
         return

@@ -162,7 +162,7 @@ class TokenRun:
             client=request.headers.get("user-agent", "").split(" ")[0][:200],
             conversation=_conversation(request.headers),
             main=reading is not None and bool(reading.tools.specs),
-            repeats=self._repeated(request, reading),
+            repeats=self._repeated(request),
             results=reading.results if reading is not None else (),
         )
         self._told += [(step, payload.results)] if payload.results else []
@@ -186,9 +186,9 @@ class TokenRun:
                 asked = wanted[call][0]
                 await self.ledger.record(CallUngoverned(step=asked, call_id=call, tool_name=tool, told_in=step))
 
-    def failed(self, step: str, request: Request, reading: RequestReading | None) -> None:
+    def failed(self, step: str, request: Request) -> None:
         """Remember a request that failed or was cut: if it comes again, it is a repeat."""
-        self._failed.append((step, self._identity(request, reading)))
+        self._failed.append((step, _identity(request)))
 
     def _base(self, digests: tuple[str, ...]) -> tuple[str, int, int]:
         """Return the recent request that shares most with a body, and how many segments at either end."""
@@ -203,25 +203,22 @@ class TokenRun:
                 break
         return best
 
-    def _repeated(self, request: Request, reading: RequestReading | None) -> str:
+    def _repeated(self, request: Request) -> str:
         """Return the failed request that this one is again; a digest is made only if there is one to compare with."""
         if not self._failed:
             return ""
-        digest = self._identity(request, reading)
+        digest = _identity(request)
         match = next((pair for pair in self._failed if pair[1] == digest), None)
         if match is None:
             return ""
         self._failed.remove(match)
         return match[0]
 
-    def _identity(self, request: Request, reading: RequestReading | None) -> str:
-        """Return what the request is; whether it wants a stream is no part of it: one client asks again without."""
-        model = reading.model if reading is not None else ""
-        return identity(request.method, _unstreamed(request.route.path), model, request.body, streams=False).digest
 
-
-def _unstreamed(path: str) -> str:
-    return path.replace(":streamGenerateContent", ":generateContent")
+def _identity(request: Request) -> str:
+    """Return what the request is; whether it wants a stream is no part of it: one client asks again without."""
+    route = request.route.path.replace(":streamGenerateContent", ":generateContent")
+    return identity(request.method, route, request.body, streams=False).digest
 
 
 def _common(one: Sequence[str], other: Sequence[str]) -> int:

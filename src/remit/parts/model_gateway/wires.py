@@ -199,14 +199,6 @@ def whole_events(row: WireRow, body: bytes) -> list[bytes]:
     return [_encode(event) for each in answers for event in row.whole(obj(each))]
 
 
-def spaces_of(answer: bytes) -> dict[str, str]:
-    """Return the namespaces of calls on the Responses wire, by call, each with its dot."""
-    if b'"namespace"' not in answer:
-        return {}
-    items = (obj(event.get("item")) for event in _events(answer))
-    return {text(item.get("call_id")): f"{text(item['namespace'])}." for item in items if item.get("namespace")}
-
-
 def closed_calls(row: WireRow | None, answer: bytes) -> list[str]:
     """Return the calls that stand whole in a stream that broke off."""
     return _CLOSED[row.name](_events(answer)) if row is not None else []
