@@ -15,6 +15,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+from msgspec.structs import replace
 from playwright.async_api import expect
 
 from remit import Remit
@@ -23,8 +24,9 @@ from remit.http.access import Access
 from remit.http.router import PartMount
 from remit.pages.entry import NOBODY
 from remit.parts.notify.kinds import PushSubscribed
-from remit.parts.notify.push import bytes_of, public_of, sealed, server_key, text_of
+from remit.parts.notify.push import DEVICES, bytes_of, public_of, sealed, server_key, text_of
 from remit.parts.notify.scripts import SCRIPTS, Scripts
+from remit.parts.notify.sender import Notice
 from remit.parts.notify.turns import read_targets
 from remit.settings import load
 from tests.pages.browsing import browsing, window
@@ -140,6 +142,11 @@ async def test_a_device_that_is_gone_is_told_no_more() -> None:
     [
         {"endpoint": "https://127.0.0.1/internal"},
         {"endpoint": "https://fcm.googleapis.com.evil.example/"},
+        {"endpoint": "{api}/../secret"},
+        {"endpoint": "{api}/x/%2e%2E/../secret"},
+        {"endpoint": "{api}/1 \r\nx: y"},
+        {"endpoint": "{api}/é"},
+        {"endpoint": "{api}/" + "a" * 3_000},
         {"p256dh": "AAAA"},
         {"p256dh": "not base64 !"},
         {"auth": "AAAA"},
@@ -148,9 +155,36 @@ async def test_a_device_that_is_gone_is_told_no_more() -> None:
 )
 async def test_what_no_browser_says_is_refused(keys: dict[str, str]) -> None:
     async with told() as (remit, service):
+        placed = {key: text.replace("{api}", service.api) for key, text in keys.items()}
         with pytest.raises(UsageError):
-            await remit.service.devices.add(service.asked(**keys))
+            await remit.service.devices.add(service.asked(**placed))
         assert await remit.service.devices.of("ann") == []
+
+
+async def test_a_person_has_so_many_devices() -> None:
+    async with told() as (remit, service):
+        for number in range(DEVICES):
+            await remit.service.devices.add(service.asked(endpoint=f"{service.api}/{number}"))
+        with pytest.raises(UsageError, match="20 devices are told already"):
+            await remit.service.devices.add(service.asked(endpoint=f"{service.api}/more"))
+        await remit.service.devices.add(service.asked(endpoint=f"{service.api}/0"))
+        assert len(await remit.service.devices.of("ann")) == DEVICES
+        await remit.service.devices.add(service.asked("bob"))
+
+
+async def test_a_long_message_fits_and_its_service_learns_no_question() -> None:
+    async with told() as (remit, service):
+        await remit.service.devices.add(service.asked())
+        (target,) = read_targets(remit.settings)
+        address = "https://remit.example/inbox/c_1"
+        notice = Notice(id="n_1", event="question", at="", title="?", url=address, question='"' * 9_000)
+        answer = await remit.service.devices.send(replace(target, push="ann"), notice)
+        ((headers, body),) = service.posts
+        token = headers["authorization"].removeprefix("vapid t=").partition(",")[0]
+        assert answer.ok
+        assert jwt.decode(token, options={"verify_signature": False})["sub"] == "https://remit.example"
+        assert service.opened(body)["path"] == "/inbox/c_1"
+        assert len(body) <= 4_096
 
 
 async def test_a_device_asked_with_another_key_is_not_told() -> None:

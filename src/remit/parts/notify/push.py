@@ -14,7 +14,7 @@ import base64
 import hashlib
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NamedTuple
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 import aiohttp
 import msgspec
@@ -59,7 +59,12 @@ _HOURS_S: Final = 12 * 3_600
 _GONE: Final = (404, 410)
 _OK: Final = 300
 _SHORTEST: Final = 16
-_BODY: Final = 2_000
+_BODY: Final = 1_700
+"""Bytes of a text that is sent: push services take 4,096 of all, and JSON writes quotes and backslashes as two."""
+_ENDPOINT: Final = 2_048
+"""Characters of the longest address of a device."""
+DEVICES: Final = 20
+"""Devices of a person that are told."""
 
 
 def server_key(secret: str) -> ec.EllipticCurvePrivateKey:
@@ -100,6 +105,19 @@ def proof(endpoint: str, key: ec.EllipticCurvePrivateKey, about: str, now_s: int
     parts = urlsplit(endpoint)
     claims = {"aud": f"{parts.scheme}://{parts.netloc}", "exp": now_s + _HOURS_S, "sub": about}
     return f"vapid t={jwt.encode(claims, key, algorithm='ES256')}, k={text_of(public_of(key))}"
+
+
+def _origin(url: str) -> str:
+    """Return the console's address alone: a push service learns no question."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}" if parts.netloc else ""
+
+
+def _is_plain(endpoint: str) -> bool:
+    """Return whether an address is sent to as it stands: no part of it leads to another place."""
+    plain = endpoint.isascii() and endpoint.isprintable() and not {*" \\#"} & {*endpoint}
+    steps = unquote(urlsplit(endpoint).path).split("/")
+    return plain and len(endpoint) <= _ENDPOINT and "." not in steps and ".." not in steps
 
 
 def text_of(data: bytes) -> str:
@@ -145,7 +163,8 @@ class Devices:
         apis = (*_SERVICES, *(f"{target.api.rstrip('/')}/" for target in self._targets if target.api))
         try:
             ec.EllipticCurvePublicKey.from_encoded_point(_CURVE, bytes_of(asked.p256dh))
-            known = asked.endpoint.startswith(apis) and len(bytes_of(asked.auth)) == _SHORTEST
+            known = _is_plain(asked.endpoint) and asked.endpoint.startswith(apis)
+            known = known and len(bytes_of(asked.auth)) == _SHORTEST
         except ValueError:
             known = False
         if not known:
@@ -155,6 +174,9 @@ class Devices:
         patch = HeadPatch(state="open", labels={_WHO: asked.principal}, title=asked.device)
         head = await self._journal.head(stream)
         if head is None or head.closed:
+            if len(await self.of(asked.principal)) >= DEVICES:
+                remedy = "Take one of them out on the page Devices."
+                raise UsageError(f"{DEVICES} devices are told already", code=Code.INVALID_INPUT, remedy=remedy)
             writer = self._journal.writer(stream if head is None else f"{stream}/{head.seq}", KIND)
             with suppress(AppendConflictError):  # it is there
                 await self._journal.append(writer, asked, synced=True, patch=patch)
@@ -185,7 +207,7 @@ class Devices:
         once = ec.generate_private_key(_CURVE)
         data = sealed(msgspec.json.encode(notice), bytes_of(asked.p256dh), bytes_of(asked.auth), once, salt(16))
         headers = {
-            "authorization": proof(asked.endpoint, key, message.url or "https://localhost", now_s),
+            "authorization": proof(asked.endpoint, key, _origin(message.url) or "https://localhost", now_s),
             "content-encoding": "aes128gcm",
             "content-type": "application/octet-stream",
             "topic": hashlib.sha256(message.id.encode()).hexdigest()[:32],
