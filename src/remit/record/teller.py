@@ -446,6 +446,8 @@ def _drifted(one: Drifted) -> str:
     return f"{drift.words} was {drift.recorded or 'none'}, is {drift.current or 'gone'}"
 
 
+BEGIN_UNSEEN: Final = "begin not seen"
+"""Words for a session that its agent's hooks did not tell of until it made a call."""
 _WORDS: Final[dict[type[k.Payload], Callable[[Any], str]]] = {
     k.JobCreated: _created,
     k.PlanGenerated: lambda one: joined(one.schema_version, one.plan_hash),
@@ -460,7 +462,9 @@ _WORDS: Final[dict[type[k.Payload], Callable[[Any], str]]] = {
     k.CompensationStarted: _undoes,
     k.CompensationCompleted: lambda one: joined(one.step, f"undone: {', '.join(one.undone) or 'nothing'}"),
     k.StepCompensated: lambda one: joined(one.step, one.tool_name, one.outcome, one.error.code if one.error else ""),
-    k.SessionOpened: lambda one: joined(one.client, one.client_version, f"as {one.principal}", one.via),
+    k.SessionOpened: lambda one: joined(
+        one.client, one.client_version, f"as {one.principal}", one.via, BEGIN_UNSEEN * one.begin_unseen
+    ),
     k.CallOpened: lambda one: joined(one.step, one.tool_name, f"by {one.principal}", one.session),
     k.CallContinued: lambda one: joined(one.step, one.tool_name, f"in {one.session}", f"asked in {one.asked_in}"),
     k.RequestRelayed: lambda one: joined(one.step, one.provider_id, one.method, one.target, one.error),

@@ -31,6 +31,7 @@ from remit.operation import Here, operation
 from remit.policy.overlay import parse_overlay
 from remit.record.heads import CALL, PART, SESSION, stream_named
 from remit.record.outcome import OutcomeView, outcome_view
+from remit.record.teller import BEGIN_UNSEEN
 from remit.record.views import SessionRow, session_row
 from remit.redact import line
 from remit.service.calls import NOT_LIVE, DirectCalls, LiveCaller, Within
@@ -101,10 +102,13 @@ class Sessions:
         client_version: str = "",
         via: str = "",
         client_session: str = "",
+        begin_unseen: bool = False,
         subject: str = "",
         identity: TokenIdentity | None = None,
     ) -> str:
         """Open a session; its identifier. `client` and `client_version` are what the program says of itself.
+
+        With `begin_unseen` a call was the first word of an agent whose hooks tell of a session's begin.
 
         `identity` is the proof of who came, if an issuer's token is it.
 
@@ -118,6 +122,7 @@ class Sessions:
             client_version=client_version,
             via=via,
             client_session=client_session,
+            begin_unseen=begin_unseen,
             token_issuer=identity.issuer if identity else "",
             token_subject=identity.subject if identity else "",
             token_key=identity.key if identity else "",
@@ -287,6 +292,8 @@ class _Open:
             labels = {"face": opened.face, "principal": opened.principal}
             if opened.client_session:
                 labels["client_session"] = opened.client_session
+            if opened.begin_unseen:
+                title, labels["begin"] = f"{title}, {BEGIN_UNSEEN}", "unseen"
             patch = HeadPatch(state="open", title=title, labels=labels, subject=self._subject)
             await self._journal.append(writer, opened, synced=True, patch=patch)
         return writer

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from remit import Remit
 from remit.capability import Look
 from remit.parts.hooks.checks import check_agents
 from remit.parts.hooks.daemon import GuardFolder
@@ -20,8 +20,8 @@ def look(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Look:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "d"))
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.chdir(tmp_path)
-    opened: Any = None
-    return Look(load(env={}, cwd=tmp_path), opened)
+    settings = load(env={}, cwd=tmp_path)
+    return Look(settings, lambda: Remit(str(tmp_path / "journal.db"), settings=settings, work=False))
 
 
 def connect(look: Look, tmp_path: Path) -> None:
@@ -48,6 +48,17 @@ async def test_a_line_that_switches_its_hooks_off_is_a_warning(look: Look, tmp_p
     check = next(iter(await check_agents(look)))
     assert check.verdict == "warn"
     assert ".claude/settings.json:1" in check.detail
+
+
+async def test_a_session_whose_begin_was_not_seen_is_a_warning(look: Look, tmp_path: Path) -> None:
+    connect(look, tmp_path)
+    async with look.open() as remit:
+        opened = remit.service.sessions.open
+        await opened("hook", client="claude", client_session="claude/1")
+        session = await opened("hook", client="claude", client_session="claude/2", begin_unseen=True)
+        await opened("hook", client="gemini", client_session="gemini/3", begin_unseen=True)
+    _, check = await check_agents(look)
+    assert (check.verdict, check.detail) == ("warn", f"claude, {session}: begin not seen")
 
 
 async def test_live_an_agent_that_is_not_here_fails(

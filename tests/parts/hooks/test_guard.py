@@ -12,7 +12,14 @@ from typing import Any, Literal
 import pytest
 
 from remit import Remit
-from remit.journal.kinds import ConfirmationDecided, ToolInvocationFinished, ToolInvocationStarted, decode
+from remit.journal.kinds import (
+    ConfirmationDecided,
+    SessionOpened,
+    ToolInvocationFinished,
+    ToolInvocationStarted,
+    decode,
+)
+from remit.parts.hooks.checks import sessions_unseen
 from remit.parts.hooks.guard import HookGuard
 from remit.parts.hooks.hook import HookVerdict, Mode, read_hook
 from remit.parts.hooks.kinds import HooksCallUngated
@@ -100,6 +107,28 @@ async def agent() -> AsyncIterator[Agent]:
 async def test_a_mode_says_what_is_answered(mode: Mode, command: str, effect: str) -> None:
     async with opened(mode=mode) as agent:
         assert (await agent.hook("before", "c", command)).effect == effect
+
+
+@pytest.mark.parametrize(
+    ("name", "moments", "unseen"),
+    [
+        ("claude", ("before",), True),
+        ("gemini", ("after",), True),
+        ("copilot", ("begin", "before"), False),
+        ("qwen", ("stop", "before"), False),
+        ("opencode", ("before",), False),
+    ],
+)
+async def test_a_session_whose_first_word_is_a_call_is_said_to_be_so(
+    agent: Agent, name: str, moments: tuple[str, ...], unseen: bool
+) -> None:
+    for moment in moments:
+        await agent.hook(moment, "c", agent=name)
+    [session] = await agent.payloads(SessionOpened)
+    [row] = await agent.remit.service.sessions.rows()
+    told = await sessions_unseen(agent.remit.runtime.journal, ["claude", "gemini"])
+    assert (session.begin_unseen, row.title) == (unseen, f"{name} as alice" + ", begin not seen" * unseen)
+    assert told == [(name, row.session)] * unseen
 
 
 async def test_the_intent_is_on_record_before_the_answer_and_the_report_after_it(agent: Agent) -> None:

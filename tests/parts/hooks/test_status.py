@@ -139,6 +139,20 @@ async def test_an_agent_that_asks_is_told_so_also_where_a_repository_tries(agent
     assert [finding["answer"] for finding in await findings(home, agent)] == ["asked", "asked"]
 
 
+@pytest.mark.slow
+async def test_a_session_whose_begin_was_not_seen_is_named(home: Home) -> None:
+    message = {"session_id": "s", "tool_name": "Bash", "tool_input": {"command": "ls"}}
+    await home.remit("guard", "ask", "claude.before", stdin=json.dumps(message).encode())
+    home.env["PATH"] = "/usr/bin:/bin"
+    absent, session = await findings(home, "claude")
+    assert (absent["answer"], session["answer"]) == ("not installed", "begin not seen")
+    _, listed = await home.remit("sessions")
+    assert f"{session['where']}" in listed
+    assert "begin not seen" in listed
+    _, traced = await home.remit("trace", session["where"], "--events")
+    assert "begin not seen" in traced
+
+
 def configure_model(home: Home, agent: str) -> None:
     """Leave the model to `status`."""
     home.env.pop("OPENCODE_CONFIG", None)

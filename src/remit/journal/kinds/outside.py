@@ -24,6 +24,8 @@ class SessionOpened(Payload, frozen=True, kw_only=True):
     """The transport of an MCP client: `stdio` or `http`; of a `hook`, the mode of the guard."""
     client_session: str = ""
     """The client's own name for the session, such as `claude/` and an id, if its calls come by hooks."""
+    begin_unseen: bool = False
+    """Whether a call came first, although its agent's hooks tell of a session's begin."""
     token_issuer: str = ""
     """The issuer of the token (JWT) that proved who came; empty: it was a token of `[[clients]]`, or there was none."""
     token_subject: str = ""

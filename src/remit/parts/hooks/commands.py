@@ -149,25 +149,35 @@ def status_command(state: CommandState, agents: tuple[AgentName, ...]) -> int:
     """Run agents once, and say whether they ask the gate.
 
     Runs each agent that is connected, or AGENTS, in an empty folder and in this one, before a scripted model on this
-    machine that wants one harmless call; no provider is reached. Names the line that switches its hooks off. Exits with
-    status 1 if one does not ask.
+    machine that wants one harmless call; no provider is reached. Names the line that switches its hooks off, and the
+    latest sessions of which a call was the first word. Exits with status 1 if one does not ask.
     """
+    from remit.parts.hooks.checks import UNSEEN, sessions_unseen
     from remit.parts.hooks.daemon import GuardFolder
-    from remit.parts.hooks.probe import probe
+    from remit.parts.hooks.probe import ProbeFinding, probe
+    from remit.record.teller import BEGIN_UNSEEN
 
     wanted = agents or GuardFolder(state.settings(), os.environ).agents()
     findings = [finding for agent in wanted for finding in probe(agent, Path.cwd(), os.environ)]
+    stands = all(finding.answer == "asked" for finding in findings)
+    if wanted and not state.server:
+        unseen = state.ask_here(lambda remit: sessions_unseen(remit.runtime.journal, wanted), code="unused", blank=True)
+        findings += [ProbeFinding(agent, session, BEGIN_UNSEEN, UNSEEN) for agent, session in unseen]
     rows = [finding._asdict() for finding in findings]
     state.listing(rows, lambda state, _: _print(state, findings), "no agent is connected: remit guard connect AGENT")
-    return exit_codes.OK if all(finding.answer == "asked" for finding in findings) else exit_codes.ERROR
+    return exit_codes.OK if stands else exit_codes.ERROR
+
+
+_WORDS: Final = {"asked": ("ok  ", "ok"), "begin not seen": ("warn", "warn")}
 
 
 def _print(state: CommandState, findings: list[ProbeFinding]) -> None:
     out = state.output.out
     for finding in findings:
-        verdict = out.style("ok  ", "ok") if finding.answer == "asked" else out.style("fail", "fail")
-        verdict_text = "gate asked" if finding.answer == "asked" else finding.answer
-        out.line(f"{verdict}  {one_line(f'{finding.agent}, {finding.where}: {verdict_text}'.replace(', :', ':'))}")
+        word, style = _WORDS.get(finding.answer, ("fail", "fail"))
+        verdict = "gate asked" if finding.answer == "asked" else finding.answer
+        where = f"{finding.agent}, {finding.where}: {verdict}".replace(", :", ":")
+        out.line(f"{out.style(word, style)}  {one_line(where)}")
         if finding.why:
             out.line(f"      {out.style('->', 'cyan')} {one_line(finding.why)}")
 

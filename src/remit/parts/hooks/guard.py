@@ -21,7 +21,7 @@ from remit.gateway.result import CheckedResult, StepOutcome, events_of
 from remit.journal.effects import COMMITTED, FAILED, READS, effect_reported
 from remit.journal.event import NO_PATCH, HeadPatch, HeadQuery
 from remit.journal.kinds import ToolInvocationFinished, ToolInvocationStarted, decode
-from remit.parts.hooks.hook import NONE, Hook, HookVerdict, Mode, common_args, step_of
+from remit.parts.hooks.hook import CALLS, EVENTS, NONE, Hook, HookVerdict, Mode, common_args, step_of
 from remit.parts.hooks.kinds import HooksCallUngated
 from remit.parts.hooks.provider import CALL, AgentCall, AgentTools
 from remit.record.heads import CALL as CALL_KIND
@@ -149,8 +149,11 @@ class HookGuard:
             session = _Session(head.stream.partition("/")[2])
             session.left = await self._left_in(session.name)
             return session
+        unseen = hook.moment in CALLS and "begin" in EVENTS.get(hook.agent, {}).values()
         return _Session(
-            await self._service.sessions.open("hook", client=hook.agent, via=self._mode, client_session=name)
+            await self._service.sessions.open(
+                "hook", client=hook.agent, via=self._mode, client_session=name, begin_unseen=unseen
+            )
         )
 
     # --- before a call

@@ -30,9 +30,35 @@ from remit.tools.names import MAX_WIRE, wire_name
 
 AgentName = Literal["claude", "codex", "gemini", "opencode", "qwen", "copilot"]
 Moment = Literal["begin", "before", "permit", "after", "failed", "stop", "end"]
+CALLS: Final[frozenset[Moment]] = frozenset(("before", "permit", "after", "failed"))
+"""Moments of a call."""
 Mode = Literal["observe", "narrow", "gate"]
 Effect = Literal["allow", "ask", "deny", "defer", "none"]
 AGENTS: Final[tuple[AgentName, ...]] = get_args(AgentName)
+_CLAUDE: Final[Mapping[str, Moment]] = {
+    "SessionStart": "begin",
+    "PreToolUse": "before",
+    "PermissionRequest": "permit",
+    "PostToolUse": "after",
+    "PostToolUseFailure": "failed",
+    "SubagentStop": "stop",
+    "Stop": "stop",
+    "SessionEnd": "end",
+}
+EVENTS: Final[Mapping[AgentName, Mapping[str, Moment]]] = {
+    "claude": _CLAUDE,
+    "codex": {"SessionStart": "begin", "PreToolUse": "before", "PostToolUse": "after", "Stop": "stop"},
+    "gemini": {
+        "SessionStart": "begin",
+        "BeforeTool": "before",
+        "AfterTool": "after",
+        "AfterAgent": "stop",
+        "SessionEnd": "end",
+    },
+    "qwen": {name: moment for name, moment in _CLAUDE.items() if name not in {"SubagentStop", "PermissionRequest"}},
+    "copilot": {"sessionStart": "begin", "preToolUse": "before", "postToolUse": "after", "sessionEnd": "end"},
+}
+"""Events by which agents tell of moments, in their words; the plugin of opencode tells of calls alone."""
 PROVIDER: Final = "hooks"
 """The id of the provider of agents' tools."""
 _DAY_MS: Final = 86_400_000
@@ -156,7 +182,7 @@ def read_hook(tag: str, data: bytes) -> Hook:
         raise UsageError(
             f"the hook's message cannot be read: {error}", remedy="Report it: remit guard status."
         ) from error
-    if not hook.session or (hook.moment in {"before", "permit", "after", "failed"} and not hook.tool):
+    if not hook.session or (hook.moment in CALLS and not hook.tool):
         raise UsageError("the hook's message names no session or no tool", remedy="Report it: remit guard status.")
     background = bool(hook.args.get("run_in_background")) and hook.moment == "after"
     return msgspec.structs.replace(hook, background=background, **_failure(hook))

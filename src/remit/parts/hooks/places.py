@@ -20,38 +20,15 @@ from remit.mcp_config.connections import FileConnection, ServerChange
 from remit.mcp_config.foreign import plain
 from remit.mcp_config.json_members import JsonText
 from remit.parts.hooks.daemon import DEADLINE_S, GuardFolder, program
+from remit.parts.hooks.hook import CALLS, EVENTS
 
 if TYPE_CHECKING:
     from remit.parts.hooks.hook import AgentName, Moment
 
 _MORE_S: Final = 20
 """Seconds that an agent waits longer than its client: most agents make the call once their own limit has passed."""
-_CLAUDE: Final[Mapping[str, Moment]] = {
-    "SessionStart": "begin",
-    "PreToolUse": "before",
-    "PermissionRequest": "permit",
-    "PostToolUse": "after",
-    "PostToolUseFailure": "failed",
-    "SubagentStop": "stop",
-    "Stop": "stop",
-    "SessionEnd": "end",
-}
-_EVENTS: Final[Mapping[AgentName, Mapping[str, Moment]]] = {
-    "claude": _CLAUDE,
-    "codex": {"SessionStart": "begin", "PreToolUse": "before", "PostToolUse": "after", "Stop": "stop"},
-    "gemini": {
-        "SessionStart": "begin",
-        "BeforeTool": "before",
-        "AfterTool": "after",
-        "AfterAgent": "stop",
-        "SessionEnd": "end",
-    },
-    "qwen": {name: moment for name, moment in _CLAUDE.items() if name not in {"SubagentStop", "PermissionRequest"}},
-    "copilot": {"sessionStart": "begin", "preToolUse": "before", "postToolUse": "after", "sessionEnd": "end"},
-}
 _MACHINES: Final = frozenset(("x86_64", "aarch64"))
 """Machines for which a program without a libc ships: it starts in a third of the time of one with it."""
-_MATCHED: Final = frozenset(("before", "permit", "after", "failed"))
 _MANAGED: Final = Path("/etc/claude-code/managed-settings.d/50-remit.json")
 _HOOK_TYPES: Final = frozenset(("command", "prompt", "agent", "http", "mcp_tool"))
 _TYPES: Final[Mapping[str, type]] = {
@@ -132,7 +109,7 @@ def connected(
     if agent == "copilot" and document.at(("version",)) is None:
         document = document.with_value(("version",), 1)
     changes = []
-    for event, moment in _EVENTS[agent].items():
+    for event, moment in EVENTS[agent].items():
         entry = _entry(agent, moment, client)
         document = _with_entry(document, event, entry)
         changes.append(ServerChange(event, entry))
@@ -164,7 +141,7 @@ def _entry(agent: AgentName, moment: Moment, client: HookClient) -> dict[str, An
         hook |= {"command": program, "args": args}
     if agent in {"gemini", "qwen"}:
         hook = {"name": f"remit-{moment}", **hook}
-    return {"matcher": "*", "hooks": [hook]} if moment in _MATCHED else {"hooks": [hook]}
+    return {"matcher": "*", "hooks": [hook]} if moment in CALLS else {"hooks": [hook]}
 
 
 def _with_entry(document: JsonText, event: str, entry: dict[str, Any]) -> JsonText:

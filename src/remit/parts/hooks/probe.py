@@ -22,7 +22,7 @@ from remit.parts.hooks.guard import ASKED, MARKER
 from remit.parts.hooks.hook import AgentName, is_shell
 from remit.parts.hooks.places import file_of, off_lines
 
-Answer = Literal["asked", "not asked", "not installed", "no model call"]
+Answer = Literal["asked", "not asked", "not installed", "no model call", "begin not seen"]
 _LIMIT_S: Final = 60
 _ARGS: Final[Mapping[AgentName, tuple[str, ...]]] = {
     "claude": ("-p", "go", "--allowedTools", "Bash"),
