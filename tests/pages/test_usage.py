@@ -70,6 +70,7 @@ async def test_limits_say_how_full_they_are(served: Served, tmp_path: Path) -> N
         "models.day_cents": 5_000_000,
         "policy.rules": [{"id": "r", "tools": ["bank.*"], "effect": "allow", "limit": {"pot": "refunds"}}],
         "policy.pots": {"refunds": {"per": "day", "calls": 9}},
+        "models.budgets": [{"name": "team", "tokens": 10, "then": "tell", "each": "principal"}],
         "journal.url": ":memory:",
     }
     settings = load(cwd=tmp_path, file=None, env={}, flags=flags)
@@ -80,6 +81,7 @@ async def test_limits_say_how_full_they_are(served: Served, tmp_path: Path) -> N
         assert "of $50,000.00 today" in page
         assert re.search(r'<th scope="row">ada</th><td>\$\d', page)
         assert '<th scope="row">refunds</th>' in page
+        assert re.search(r'<th scope="row">team · ada</th><td>\d+ of 10 tokens this month <progress max="100"', page)
 
 
 async def test_without_prices_the_bars_show_tokens(served: Served, tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """Usage: what models took, by job, principal, model, recipe, label or day, and day by day.
 
-Limits: how full the pots of rules and the day's budgets for models are.
+Limits: how full the pots of rules and the budgets for models are.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from remit.clock import DAY
 from remit.gateway.budget import Spent
 from remit.pages.chart import Chart, largest, over_days
 from remit.pages.page import Page, PageRequest, PageView, dollars, link
-from remit.record.usage import By, priced, summed
+from remit.record.usage import BudgetRow, By, priced, summed
 from remit.service.policy import PotView
 
 _SHOWN: Final = 200
@@ -133,6 +133,8 @@ class LimitPage(PageView, frozen=True, kw_only=True):
     """The fullest first."""
     limited: bool
     """Whether a day has a budget for models."""
+    named: tuple[BudgetRow, ...]
+    """The budgets of `[[models.budgets]]`, the fullest first."""
 
 
 async def limits(asked: PageRequest) -> LimitPage:
@@ -152,6 +154,7 @@ async def limits(asked: PageRequest) -> LimitPage:
         pots=tuple(await asked.service.policy.pots()),
         budgets=tuple(sorted(budgets, key=lambda filling: -filling.taken / filling.most)[:_SHOWN]),
         limited=budget.cost is not None or budget.tokens is not None,
+        named=tuple(sorted(await asked.service.usage.budgets(), key=lambda row: -row.percent)[:_SHOWN]),
     )
 
 
@@ -183,7 +186,7 @@ PAGES: Final = (
         name="Limits",
         key="c",
         under="What may run?",
-        about="pots of rules and the day's budgets for models, and how full each is",
+        about="pots of rules and budgets for models, and how full each is",
         live="heads",
     ),
 )

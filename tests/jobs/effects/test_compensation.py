@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import signal
+import sys
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from remit import JobEndedError, Remit, Run, recipe, tool
+from remit.clock import SystemClock
 from remit.codes import Code
 from remit.errors import ProviderError
 from remit.jobs.effects.effects import Effects
 from remit.journal import kinds as k
+from tests.jobs.effects.undo_victim import settings_in
+from tests.journal.storages import SqliteStorage
 from tests.opened import OpenRemit, until, until_waiting
+from tests.patience import PATIENCE_S
 
 ALLOW = {"policy.rules": [{"effect": "allow", "tools": ["*"]}], "jobs.drain_seconds": 0}
 Way = Callable[[Run], Awaitable[Any]]
@@ -331,3 +339,25 @@ async def test_a_call_that_was_undone_counts_no_more_in_its_pot(remit_in: OpenRe
         with pytest.raises(JobEndedError, match="undone: 1; left as they are: 2"):
             await remit.job(job)
         assert [pot.calls for pot in await remit.service.policy.pots()] == [1]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("kind", ["limit_returned", "step_compensated"])
+async def test_a_part_is_given_back_once_by_processes_that_are_killed_around_it(
+    kind: str, when: str, tmp_path: Path
+) -> None:
+    victim = [sys.executable, "-m", "tests.jobs.effects.undo_victim", str(tmp_path)]
+    killed = await asyncio.create_subprocess_exec(*victim, kind, when)
+    assert await asyncio.wait_for(killed.wait(), PATIENCE_S) == -signal.SIGKILL
+    async with SqliteStorage(tmp_path / "j.db").open(SystemClock()) as journal:
+        returned = len((await journal.scan(0, ("limit_returned",), 10)).events)
+        assert returned == (0 if (kind, when) == ("limit_returned", "before") else 1)
+    last = await asyncio.create_subprocess_exec(*victim, "", "", stdout=asyncio.subprocess.PIPE)
+    out, _ = await asyncio.wait_for(last.communicate(), PATIENCE_S)
+    assert (last.returncode, b"undone: 2, 1" in out) == (0, True), out
+    async with SqliteStorage(tmp_path / "j.db").open(SystemClock()) as journal:
+        events = (await journal.scan(0, ("limit_returned",), 10)).events
+        assert [msgspec.json.decode(placed.event.data)["step"] for placed in events] == ["2", "1"]
+    async with Remit(settings=settings_in(tmp_path), work=False) as remit:
+        assert [pot.calls for pot in await remit.service.policy.pots()] == [0]
