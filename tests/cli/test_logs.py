@@ -72,6 +72,14 @@ def lines_of(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
     return [json.loads(line) for line in capsys.readouterr().err.splitlines()]
 
 
+def test_a_line_whose_arguments_do_not_fit_is_json_too(capsys: pytest.CaptureFixture[str]) -> None:
+    log_to_stderr(0)
+    log_as_json()
+    (handler,) = logging.getLogger("remit").handlers
+    handler.emit(logging.LogRecord("shop", logging.WARNING, __file__, 1, "%d pieces", ("some",), None))
+    assert [line["message"] for line in lines_of(capsys)] == ["%d pieces"]
+
+
 def test_an_exception_is_one_line_and_everything_is_ascii(capsys: pytest.CaptureFixture[str]) -> None:
     log_to_stderr(1)
     log_as_json()

@@ -12,7 +12,7 @@ from urllib.parse import quote
 import msgspec
 import pytest
 
-from remit.redact.forms import ValueMask
+from remit.redact.forms import ValueMask, with_lines
 
 VALUES = ("sk_live_51HxQ9", 'pa"ss\\wörd/&?', "12345678", "日本語のひみつです!")
 ENCODINGS: dict[str, Callable[[str], str]] = {
@@ -66,3 +66,14 @@ def test_sixteen_mebibytes_are_searched_for_fifty_secrets_quickly() -> None:
     begin = time.process_time()
     assert mask.encoded(data) is data
     assert time.process_time() - begin < 3  # 0.4 s on a machine that has nothing else to do
+
+
+def test_a_key_of_many_lines_is_masked_line_by_line_too() -> None:
+    key = "-----BEGIN KEY-----\nMIIEvQIBADANBg\nshort\n-----END KEY-----\n"
+    assert with_lines(["12345678", key]) == [
+        "12345678",
+        key,
+        "-----BEGIN KEY-----",
+        "MIIEvQIBADANBg",
+        "-----END KEY-----",
+    ]

@@ -50,6 +50,14 @@ def log_as_json() -> None:
         logging.getLogger().addHandler(handler)
 
 
+def _message(record: logging.LogRecord) -> str:
+    """Return what a line says: also of one whose arguments do not fit it, since each line is JSON."""
+    try:
+        return record.getMessage()
+    except Exception:  # noqa: BLE001 - a value may bring code of its own
+        return str(record.msg)
+
+
 class _JsonFormatter(logging.Formatter):
     """One object a line, in ASCII; it names the job and the step that the logging code works for."""
 
@@ -60,7 +68,7 @@ class _JsonFormatter(logging.Formatter):
             "at": isoformat(round(record.created * SECOND)),
             "level": record.levelname,
             "logger": record.name,
-            "message": record.getMessage(),
+            "message": _message(record),
         }
         if record.exc_info:
             line["error"] = self.formatException(record.exc_info)

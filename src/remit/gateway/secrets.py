@@ -24,7 +24,7 @@ from remit.large import decode, is_large
 from remit.policy.globs import name_matches
 from remit.process.output import output_of
 from remit.redact import MASK
-from remit.redact.forms import SHORTEST, ValueMask
+from remit.redact.forms import SHORTEST, ValueMask, with_lines
 from remit.settings.expansion import KEYRING, expand
 from remit.settings.sections.secrets import SecretTable
 from remit.tools.provider import CallContext, EvidenceCandidate, Keeper, LogLevel, ToolResult
@@ -137,7 +137,10 @@ class TakenSecrets:
     def __init__(self, taken: Mapping[str, SecretVersion], forget: Callable[[str, str], None]) -> None:
         self._taken = taken
         self._forget = forget
-        self._mask = ValueMask([version.value for version in taken.values()], MASK)
+        values = [version.value for version in taken.values()]
+        lines = with_lines(values)
+        self._mask = ValueMask(values, MASK)
+        self._lines = self._mask if lines == values else ValueMask(lines, MASK)
 
     @property
     def versions(self) -> dict[str, str]:
@@ -157,12 +160,12 @@ class TakenSecrets:
         report = context.progress
 
         def progress(done: float, total: float | None, message: str) -> None:
-            report(done, total, self.text(message))
+            report(done, total, self._lines.text(message))
 
         write = context.lines
 
         def lines(text: str, level: LogLevel) -> None:
-            write(self.text(text), level)
+            write(self._lines.text(text), level)
 
         keeper = _MaskedKeeper(context.keeper, self._mask) if context.keeper is not None else None
         return msgspec.structs.replace(context, secrets=self, keeper=keeper, progress=progress, lines=lines)

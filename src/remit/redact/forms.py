@@ -47,6 +47,11 @@ def _within_json(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)[1:-1]
 
 
+def with_lines(values: Iterable[str]) -> list[str]:
+    """Return values and the lines of each, for what is masked line by line, such as a key of many."""
+    return [part for value in values for part in dict.fromkeys((value, *value.splitlines())) if len(part) >= SHORTEST]
+
+
 class ValueMask:
     """Masks known values; it never says what they are."""
 

@@ -139,6 +139,22 @@ async def test_a_secret_comes_by_stdin_alone_and_is_masked_in_all_that_comes_bac
     assert refused == []
 
 
+async def test_a_line_of_a_secret_is_masked_in_what_is_reported_line_by_line() -> None:
+    table = SecretTable(env="KEY", tools=("box.*",))
+    taken = await Secrets({"KEY": table}, {"KEY": "first-line\nsecond-line"}).take("box.vault", ("KEY",))
+    assert isinstance(taken, TakenSecrets)
+    shown = list[str]()
+    ctx = replace(
+        call_context(),
+        lines=lambda text, _level: shown.append(text),
+        progress=lambda _done, _total, text: shown.append(text),
+    )
+    ctx = taken.given_to(ctx)
+    ctx.log("it is second-line")
+    ctx.progress(1, None, "it is first-line")
+    assert shown == [f"it is {MASK}"] * 2
+
+
 async def test_a_secret_is_masked_before_the_last_words_of_a_failure_are_cut(provider: FunctionProvider) -> None:
     _, ctx, lines, refused = await with_secret()
     with pytest.raises(ProviderError, match="exit code 3") as failure:

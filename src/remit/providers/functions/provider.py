@@ -30,7 +30,7 @@ from remit.process.enclosure import (
 )
 from remit.process.live import LiveLines
 from remit.redact import MASK
-from remit.redact.forms import ValueMask
+from remit.redact.forms import ValueMask, with_lines
 from remit.threads import Threads
 from remit.tools.alone import FunctionAnswer, enclosed_call
 from remit.tools.function import PROVIDER_ID, FunctionTool, undeclared
@@ -52,7 +52,7 @@ async def call_enclosed(
         ctx.log(text)
 
     values = [ctx.secret(name) for name in tool.secrets]
-    hide = ValueMask(values, MASK).text if values else str
+    hide = ValueMask(with_lines(values), MASK).text if values else str
     live = LiveLines(report, hide)
 
     def heard(stream: Literal["stdout", "stderr"], data: bytes) -> None:
