@@ -55,6 +55,9 @@ def test_wrong_settings_are_named_and_the_rest_still_looked_at(project: Project)
     ("more", "name", "said"),
     [
         ('[[policy.rules]]\nid = "r"\neffect = "perhaps"\n', "policy", "perhaps"),
+        ('[[models.fallbacks]]\nto = ["nope"]\n', "models", "'nope' names no model"),
+        ('[models]\nretried = ["bsy"]\n', "models", "'bsy' is not a fault"),
+        ('[[models.budgets]]\nname = "b"\n', "models", "limits nothing"),
         ('[fs]\nroots = ["nowhere"]\n', "folder", "is not a folder"),
         ('[journal]\nurl = "remit.toml/journal.db"\n', "journal", "cannot be created"),
         ('[jobs]\nengine = "warp"\n', "engine", "no engine is named 'warp'"),

@@ -153,6 +153,18 @@ _NARROW: Final = 80
 _DECLARE: Final = "Give it a plain value in the type or the schema, or require it."
 
 
+def _models(settings: Settings) -> Iterator[Check]:
+    """Report tables of models that the first question would be refused for."""
+    from remit.gateway.model_budgets import budgets_of
+    from remit.models.fallback import fallbacks_of, retried_of
+
+    chosen = settings.models
+    try:
+        fallbacks_of(chosen.fallbacks), retried_of(chosen.retried), budgets_of(chosen.budgets)
+    except RemitError as error:
+        yield Check.failed("models", error)
+
+
 async def checks(state: CommandState, *, live: bool) -> AsyncIterator[Check]:
     """Every check, in order; those that need settings are left out if there are none.
 
@@ -173,6 +185,7 @@ async def checks(state: CommandState, *, live: bool) -> AsyncIterator[Check]:
             *_servers(settings),
             *_clients(settings),
             _policy(settings),
+            *_models(settings),
             *_named(settings),
             _trust(state, settings),
         ):
