@@ -236,7 +236,7 @@ from remit.clock import SystemClock
 from remit.gateway import sums
 from remit.journal.journal import Journal
 from remit.journal.kinds import CommandCommitted, CommandStarted
-from remit.journal.prune import Terms, Uses, look_at, prune_unit
+from remit.journal.prune import StubTerms, Uses, look_at, prune_unit
 from remit.journal.sqlite.store import SqliteStore
 
 sums._NEW_EVENTS = 1

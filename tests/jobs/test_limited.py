@@ -94,7 +94,7 @@ async def test_refusals_by_limits_of_older_journals_are_derived_again_and_replay
     remit_in: OpenRemit, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for module in (calls, asks):
-        monkeypatch.setattr(module, "Line", lambda **_line: None)  # as before jobs stood in line
+        monkeypatch.setattr(module, "TurnLine", lambda **_line: None)  # as before jobs stood in line
     (tmp_path / "script.yaml").write_text("[{say: one}, {say: two}]")
     limits = {"desk.*": {"rate": "2/h"}, "model.scripted.*": {"rate": "1/h"}}
     given = flags(url, **limits) | {"models.default": f"scripted:{tmp_path / 'script.yaml'}"}

@@ -12,6 +12,7 @@ from remit.pages.workers import queues_of
 from remit.record.views import JobRow
 from remit.service.workers import WorkerView
 from remit.settings import load
+from tests.opened import until_waiting
 from tests.pages.conftest import Served
 
 pytestmark = pytest.mark.slow
@@ -56,7 +57,8 @@ async def naps(run: Run, hours: int) -> None:
 async def test_timers_are_those_that_continue_a_job_and_not_the_ends_of_questions(served: Served) -> None:
     async with Remit(":memory:", tools=[order], recipes=[naps]) as opened, served(opened) as browser:
         jobs = [(await opened.start(naps(hours=hours))).id for hours in (0, 2)]
-        await opened.service.jobs.settled(jobs)
+        await opened.settled(jobs[0])
+        await until_waiting(opened, jobs[1])
         timers = (await browser.get("/workers")).text.partition("<h2>Timers</h2>")[2]
         assert jobs[0] not in timers
         assert jobs[1] in timers

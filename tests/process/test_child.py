@@ -212,8 +212,8 @@ async def test_it_dies_with_us_when_we_are_killed(talker: Talker) -> None:
     stubborn = "import signal, time; signal.signal(15, signal.SIG_IGN); print('up', flush=True); time.sleep(60)"
     ours = f"""
 import asyncio, os, sys
-from remit.process.child import Child
-class Told(Child):
+from remit.process.child import ChildProcess
+class Told(ChildProcess):
     def heard(self, data):
         print(self._transport.get_pid(), flush=True)
 async def main():

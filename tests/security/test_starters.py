@@ -17,7 +17,7 @@ STARTS: Final = frozenset(
 )
 """Names whose call starts a program."""
 MEANS: Final = {
-    ("remit.process.child", "Child"),
+    ("remit.process.child", "ChildProcess"),
     ("remit.process.enclosure", "Program"),
     ("remit.parts.work.executors.program", "run_program"),
 }

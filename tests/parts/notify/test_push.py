@@ -23,8 +23,9 @@ from remit.errors import SettingsError, UsageError
 from remit.http.access import Access
 from remit.http.router import PartMount
 from remit.pages.entry import NOBODY
+from remit.parts.notify.devices import DEVICES
 from remit.parts.notify.kinds import PushSubscribed
-from remit.parts.notify.push import DEVICES, bytes_of, public_of, sealed, server_key, text_of
+from remit.parts.notify.push import bytes_of, public_of, sealed, server_key, text_of
 from remit.parts.notify.scripts import SCRIPTS, Scripts
 from remit.parts.notify.sender import Notice
 from remit.parts.notify.turns import read_targets

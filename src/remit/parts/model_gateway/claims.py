@@ -20,7 +20,6 @@ from remit.http.problem import HttpProblem
 from remit.http.router import REQUEST
 from remit.journal.blobs import BlobRef
 from remit.journal.event import Blob
-from remit.parts.model_gateway.exchange import whole_body
 from remit.parts.model_gateway.kinds import ClaimedSpan, ModelGatewayClaimed
 from remit.redact import line
 
@@ -106,6 +105,8 @@ class ClaimsPart:
         kind = headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind not in {_JSON, _PROTOBUF}:
             raise HttpProblem(Code.MEDIA_TYPE_UNSUPPORTED, f"Spans come as {_JSON} or {_PROTOBUF}.")
+        from remit.parts.model_gateway.exchange import whole_body  # noqa: PLC0415 - an extra, for who takes spans
+
         body = await whole_body(receive, MOST_BYTES, "what is kept of a run")
         try:
             spans = await asyncio.to_thread(spans_of, _plain(body, headers.get("content-encoding", "")), kind)

@@ -33,7 +33,7 @@ CAPABILITIES: Final = (
                 "remit.parts.notify.notifications:Notifications",
                 "remit.parts.notify.wiring:open_notifications",
             ),
-            Noun("devices", "remit.parts.notify.push:Devices", "remit.parts.notify.wiring:open_devices"),
+            Noun("devices", "remit.parts.notify.devices:Devices", "remit.parts.notify.wiring:open_devices"),
         ),
         kinds={
             "notify_target_added": "remit.parts.notify.kinds:TargetAdded",

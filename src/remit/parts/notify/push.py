@@ -12,9 +12,8 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from contextlib import suppress
-from typing import TYPE_CHECKING, Final, NamedTuple
-from urllib.parse import unquote, urlsplit
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
 
 import aiohttp
 import msgspec
@@ -25,32 +24,19 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from remit.clock import SECOND
-from remit.codes import Code
-from remit.errors import AppendConflictError, UsageError
-from remit.journal.event import HeadPatch, HeadQuery
-from remit.journal.kinds import decode
-from remit.journal.scan import every_head
-from remit.parts.notify.kinds import PushEnded, PushSubscribed
+from remit.errors import UsageError
+from remit.parts.notify.kinds import PushSubscribed
 from remit.parts.notify.sender import SILENCE_S, AttemptEnd
 from remit.randomness import salt
 from remit.redact import line
 from remit.settings.expansion import expand
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
-    from remit.journal.event import StreamHead
-    from remit.journal.journal import Journal
     from remit.parts.notify.sender import Notice
     from remit.parts.notify.target import NotifyTarget
 
-KIND: Final = "push_subscription"
-_WHO: Final = "principal"
-_SERVICES: Final = (
-    "https://fcm.googleapis.com/",
-    "https://updates.push.services.mozilla.com/",
-    "https://web.push.apple.com/",
-)
 _CURVE: Final = ec.SECP256R1()
 _ORDER: Final = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551
 _RECORD: Final = 4_096
@@ -61,10 +47,6 @@ _OK: Final = 300
 _SHORTEST: Final = 16
 _BODY: Final = 1_700
 """Bytes of a text that is sent: push services take 4,096 of all, and JSON writes quotes and backslashes as two."""
-_ENDPOINT: Final = 2_048
-"""Characters of the longest address of a device."""
-DEVICES: Final = 20
-"""Devices of a person that are told."""
 
 
 def server_key(secret: str) -> ec.EllipticCurvePrivateKey:
@@ -104,20 +86,13 @@ def proof(endpoint: str, key: ec.EllipticCurvePrivateKey, about: str, now_s: int
 
     parts = urlsplit(endpoint)
     claims = {"aud": f"{parts.scheme}://{parts.netloc}", "exp": now_s + _HOURS_S, "sub": about}
-    return f"vapid t={jwt.encode(claims, key, algorithm='ES256')}, k={text_of(public_of(key))}"
+    return f"vapid t={jwt.encode(claims, key, algorithm='ES256')}, k={public_text(key)}"
 
 
 def _origin(url: str) -> str:
     """Return the console's address alone: a push service learns no question."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc}" if parts.netloc else ""
-
-
-def _is_plain(endpoint: str) -> bool:
-    """Return whether an address is sent to as it stands: no part of it leads to another place."""
-    plain = endpoint.isascii() and endpoint.isprintable() and not {*" \\#"} & {*endpoint}
-    steps = unquote(urlsplit(endpoint).path).split("/")
-    return plain and len(endpoint) <= _ENDPOINT and "." not in steps and ".." not in steps
 
 
 def text_of(data: bytes) -> str:
@@ -130,99 +105,45 @@ def bytes_of(text: str) -> bytes:
     return base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
 
 
-class Device(NamedTuple):
-    """A browser that takes notices, and its stream."""
-
-    head: StreamHead
-    asked: PushSubscribed
+def public_text(key: ec.EllipticCurvePrivateKey) -> str:
+    """Its public key, as browsers write it."""
+    return text_of(public_of(key))
 
 
-class Devices:
-    """The devices of people, over one journal."""
+def are_keys(p256dh: str, auth: str) -> bool:
+    """Return whether these are a browser's key and secret."""
+    try:
+        ec.EllipticCurvePublicKey.from_encoded_point(_CURVE, bytes_of(p256dh))
+        return len(bytes_of(auth)) == _SHORTEST
+    except ValueError:
+        return False
 
-    def __init__(self, journal: Journal, targets: Sequence[NotifyTarget], environ: Mapping[str, str]) -> None:
-        self._journal = journal
-        self._targets = [target for target in targets if target.push]
-        self._environ = environ
 
-    @property
-    def key(self) -> str:
-        """Return the public key that browsers ask for; empty: no target tells devices. Raises as `key_of` does."""
-        return text_of(public_of(key_of(self._targets[0], self._environ))) if self._targets else ""
-
-    async def of(self, principal: str) -> list[Device]:
-        """The devices of a person that take notices."""
-        query = HeadQuery(kind=KIND, states=("open",), labels={_WHO: principal})
-        heads = [head async for head in every_head(self._journal, query)]
-        events = [(head, (await self._journal.read(head.stream))[0]) for head in heads]
-        asked = [(head, decode(event.kind, event.data)) for head, event in events]
-        return [Device(head, payload) for head, payload in asked if isinstance(payload, PushSubscribed)]
-
-    async def add(self, asked: PushSubscribed) -> None:
-        """Let a device take notices. Raises UsageError for what no browser says."""
-        apis = (*_SERVICES, *(f"{target.api.rstrip('/')}/" for target in self._targets if target.api))
-        try:
-            ec.EllipticCurvePublicKey.from_encoded_point(_CURVE, bytes_of(asked.p256dh))
-            known = _is_plain(asked.endpoint) and asked.endpoint.startswith(apis)
-            known = known and len(bytes_of(asked.auth)) == _SHORTEST
-        except ValueError:
-            known = False
-        if not known:
-            remedy = "Ask for it on a device of Chrome, Firefox or Safari, or name its service in api."
-            raise UsageError("this browser's push service is not known here", code=Code.INVALID_INPUT, remedy=remedy)
-        stream = f"push/{hashlib.sha256(f'{asked.principal} {asked.endpoint} {asked.key}'.encode()).hexdigest()[:32]}"
-        patch = HeadPatch(state="open", labels={_WHO: asked.principal}, title=asked.device)
-        head = await self._journal.head(stream)
-        if head is None or head.closed:
-            if len(await self.of(asked.principal)) >= DEVICES:
-                remedy = "Take one of them out on the page Devices."
-                raise UsageError(f"{DEVICES} devices are told already", code=Code.INVALID_INPUT, remedy=remedy)
-            writer = self._journal.writer(stream if head is None else f"{stream}/{head.seq}", KIND)
-            with suppress(AppendConflictError):  # it is there
-                await self._journal.append(writer, asked, synced=True, patch=patch)
-
-    async def end(self, device: Device, reason: str) -> None:
-        """Let a device take notices no more."""
-        writer = self._journal.writer(device.head.stream, KIND, device.head)
-        with suppress(AppendConflictError):
-            patch = HeadPatch(state="ended", closed=True)
-            await self._journal.append(writer, PushEnded(reason=reason), synced=True, patch=patch)
-
-    async def send(self, target: NotifyTarget, message: Notice) -> AttemptEnd:
-        """Send a message to every device of a target's person: one attempt. Raises SettingsError or UsageError."""
-        key = key_of(target, self._environ)
-        devices = [device for device in await self.of(target.push) if device.asked.key == text_of(public_of(key))]
-        if not devices:
-            return AttemptEnd(
-                ok=False, words=f"{target.push} has no device that takes notices: /devices in the console"
-            )
-        answers = [await self._sent(device, message, key) for device in devices]
-        return next((answer for answer in answers if answer.ok), answers[0])
-
-    async def _sent(self, device: Device, message: Notice, key: ec.EllipticCurvePrivateKey) -> AttemptEnd:
-        asked, now_s = device.asked, self._journal.clock.now() // SECOND
-        body = "\n".join(message.lines()).encode()[:_BODY].decode(errors="ignore")
-        path = urlsplit(message.url).path or "/inbox"
-        notice = {"id": message.id, "title": message.title, "body": body, "path": path}
-        once = ec.generate_private_key(_CURVE)
-        data = sealed(msgspec.json.encode(notice), bytes_of(asked.p256dh), bytes_of(asked.auth), once, salt(16))
-        headers = {
-            "authorization": proof(asked.endpoint, key, _origin(message.url) or "https://localhost", now_s),
-            "content-encoding": "aes128gcm",
-            "content-type": "application/octet-stream",
-            "topic": hashlib.sha256(message.id.encode()).hexdigest()[:32],
-            "ttl": str(_DAY_S),
-            "urgency": "high",
-        }
-        timeout = aiohttp.ClientTimeout(total=SILENCE_S)
-        try:
-            async with (
-                aiohttp.ClientSession(timeout=timeout, cookie_jar=aiohttp.DummyCookieJar()) as client,
-                client.post(asked.endpoint, data=data, headers=headers, allow_redirects=False) as answer,
-            ):
-                status = answer.status
-        except (aiohttp.ClientError, OSError) as error:  # a timeout is an OSError
-            return AttemptEnd(ok=False, words=line(type(error).__name__))
-        if status in _GONE:
-            await self.end(device, f"its push service says that it is gone (HTTP {status})")
-        return AttemptEnd(ok=status < _OK, words=f"{urlsplit(asked.endpoint).hostname} answers HTTP {status}")
+async def push(
+    asked: PushSubscribed, message: Notice, key: ec.EllipticCurvePrivateKey, now: int
+) -> tuple[AttemptEnd, str]:
+    """Send a message to a device, once; the reason why it takes no more, if its service says so, else empty."""
+    body = "\n".join(message.lines()).encode()[:_BODY].decode(errors="ignore")
+    path = urlsplit(message.url).path or "/inbox"
+    notice = {"id": message.id, "title": message.title, "body": body, "path": path}
+    once = ec.generate_private_key(_CURVE)
+    data = sealed(msgspec.json.encode(notice), bytes_of(asked.p256dh), bytes_of(asked.auth), once, salt(16))
+    headers = {
+        "authorization": proof(asked.endpoint, key, _origin(message.url) or "https://localhost", now // SECOND),
+        "content-encoding": "aes128gcm",
+        "content-type": "application/octet-stream",
+        "topic": hashlib.sha256(message.id.encode()).hexdigest()[:32],
+        "ttl": str(_DAY_S),
+        "urgency": "high",
+    }
+    timeout = aiohttp.ClientTimeout(total=SILENCE_S)
+    try:
+        async with (
+            aiohttp.ClientSession(timeout=timeout, cookie_jar=aiohttp.DummyCookieJar()) as client,
+            client.post(asked.endpoint, data=data, headers=headers, allow_redirects=False) as answer,
+        ):
+            status = answer.status
+    except (aiohttp.ClientError, OSError) as error:  # a timeout is an OSError
+        return AttemptEnd(ok=False, words=line(type(error).__name__)), ""
+    ended = f"its push service says that it is gone (HTTP {status})" if status in _GONE else ""
+    return AttemptEnd(ok=status < _OK, words=f"{urlsplit(asked.endpoint).hostname} answers HTTP {status}"), ended

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from remit.http.guard import Guard
     from remit.http.router import PartMount
     from remit.parts.notify.channels import NotifyChannels
-    from remit.parts.notify.push import Devices
+    from remit.parts.notify.devices import Devices
     from remit.parts.notify.sender import AttemptEnd, Notice
     from remit.parts.notify.target import NotifyTarget
     from remit.service.noun_means import NounOpening
@@ -158,7 +158,7 @@ def open_devices(opening: NounOpening) -> Devices:
 
 def _devices(parts: Parts) -> Devices:
     try:
-        from remit.parts.notify.push import Devices  # noqa: PLC0415 - needs an extra
+        from remit.parts.notify.devices import Devices  # noqa: PLC0415 - needs an extra
     except ModuleNotFoundError as error:
         reason = f"push of [[notify]] needs {error.name}, which is not installed"
         raise SettingsError(reason, remedy="Install it: pip install 'remit[jwt]'") from error
