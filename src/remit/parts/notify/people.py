@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
-from typing import Annotated, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final
 
 import msgspec
 
 from remit.errors import PolicyError, SettingsError
-from remit.policy.condition import Window, parse_window
-from remit.policy.table import Table
 from remit.settings.model import Settings
 from remit.settings.parts import settings_of
 from remit.settings.section import About, Section, Tables, converted
+
+if TYPE_CHECKING:
+    from remit.policy.condition import Window
 
 NAME: Final = "people"
 _FORMS: Final = {
@@ -136,6 +137,9 @@ def _absence(entry: PersonEntry, where: str) -> tuple[Window, str] | None:
         return None
     if not entry.delegate or entry.delegate == entry.principal:
         raise SettingsError(f"{where}: absent needs a delegate", remedy="Name who stands in, as the record does.")
+    from remit.policy.condition import parse_window  # noqa: PLC0415 - for who is absent; each command reads settings
+    from remit.policy.table import Table  # noqa: PLC0415 - as above
+
     try:
         window = parse_window(Table({"absent": entry.absent}, where, ("absent",)), "absent")
     except PolicyError as error:
