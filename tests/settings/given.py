@@ -68,6 +68,7 @@ OWN: Final[dict[str, Three]] = {
     "models.anthropic_url": ("http://a", "http://b", "http://c"),
     "models.google_url": ("http://a", "http://b", "http://c"),
     "models.ollama_url": ("http://a", "http://b", "http://c"),
+    "models.cache": ("off", "short", "long"),
     "models.prices": ([{"model": "a"}], [{"model": "b"}], []),
     "policy.rules": ([{"effect": "ask"}], [{"effect": "deny"}], []),
     "policy.groups": ({"a": ["x"]}, {"b": ["y"]}, {}),

@@ -136,7 +136,11 @@ async def test_nobody_is_asked_about_a_call_that_is_over_budget() -> None:
 async def test_a_question_that_was_not_announced_leaves_nothing_reserved(invocation: str, calls: int) -> None:
     clock = ManualClock()
     allowance: Any = SimpleNamespace(
-        limits=DayLimits(), accounts=lambda *_: (), claim=_nothing, release=lambda _claim: None
+        limits=DayLimits(),
+        accounts=lambda *_: (),
+        claim=_nothing,
+        release=lambda _claim: None,
+        alarms_of=lambda _claim: [],
     )
     services: Any = SimpleNamespace(
         prices=SimpleNamespace(cost=lambda *_: None), allowance=allowance, journal=SimpleNamespace(clock=clock)
