@@ -31,7 +31,6 @@ def catalog(state: CommandState, *, live: bool) -> tuple[Settings, list[ToolMeta
     """
     from remit.cli.catalog_record import record
     from remit.cli.runner import run_async
-    from remit.wiring.parts import unlisted_of
 
     settings = state.settings()
     state.journal = MEMORY
@@ -41,7 +40,7 @@ def catalog(state: CommandState, *, live: bool) -> tuple[Settings, list[ToolMeta
         async with state.remit(code="wanted" if live else "recorded", blank=True, flags={"policy.rules": []}) as remit:
             if live:
                 await record(remit)
-            return await remit.service.tools.metas(), unlisted_of(remit.parts)
+            return await remit.service.tools.metas(), remit.runtime.unlisted
 
     return settings, *run_async(lambda _stop: listed())
 

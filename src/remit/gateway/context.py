@@ -80,6 +80,7 @@ LINES: Final = 200
 """Lines of a call that are recorded; more are counted."""
 LENGTH: Final = 400
 """Characters of a line."""
+_LEVELS: Final = get_args(LogLevel)
 
 
 class CallLog:
@@ -117,7 +118,7 @@ class CallLog:
     def _take(self, text: str, level: LogLevel) -> None:
         if self._over:
             return
-        known = level if level in get_args(LogLevel) else "info"
+        known = level if level in _LEVELS else "info"
         for each in text[: LINES * LENGTH].splitlines():
             if self._count == LINES:
                 self._left_out += 1

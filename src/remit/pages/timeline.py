@@ -139,7 +139,7 @@ class Bar(msgspec.Struct, kw_only=True):
     lane: int
     number: int = 1
     zoom: str = ""
-    """The part of the time that a child took; empty: it is none."""
+    """The part of the time that a child took; empty if no child took it."""
 
 
 class Picture(msgspec.Struct, frozen=True, kw_only=True):
@@ -152,7 +152,7 @@ class Picture(msgspec.Struct, frozen=True, kw_only=True):
     ticks: tuple[int, ...]
     """The instants of four equal parts, in microseconds since the job began."""
     earlier: str
-    """The part before this one, as long; empty: there is none."""
+    """The part before this one, as long; empty for the first."""
     later: str
     wider: str
     """Twice as much; empty: this is all."""

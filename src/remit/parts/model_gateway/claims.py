@@ -172,7 +172,7 @@ def _span(span: Mapping[str, Any]) -> ClaimedSpan:
 
 
 def _micros(nanoseconds: Any) -> int:
-    """Return a time in microseconds since the Unix epoch; 0: it is none."""
+    """Return a time in microseconds since the Unix epoch; 0 if it is not a time."""
     time = int(nanoseconds or 0)
     return time // 1_000 if 0 <= time <= _LATEST else 0
 
