@@ -40,7 +40,7 @@ def catalog(state: CommandState, *, live: bool) -> tuple[Settings, list[ToolMeta
         async with state.remit(code="wanted" if live else "recorded", blank=True, flags={"policy.rules": []}) as remit:
             if live:
                 await record(remit)
-            return await remit.service.tools.metas(), remit.runtime.unlisted
+            return await remit.service.tools.metas(), tuple(remit.service.policy.unlisted)
 
     return settings, *run_async(lambda _stop: listed())
 

@@ -63,6 +63,11 @@ class PolicyRules:
         """The configured rules, in the order of the file."""
         return self._services.policy.rules
 
+    @property
+    def unlisted(self) -> Sequence[ToolMeta]:
+        """The tools that rules may name and no catalog lists. Raises UsageError."""
+        return self._unlisted()
+
     @operation("policy.pots", "GET /v1/policy/pots", "read", "Show how full the pots of rules are.")
     async def pots(self) -> list[PotView]:
         """Show how full each pot that a rule names is now. Raises LimitUnprovenError."""
@@ -128,7 +133,7 @@ class PolicyRules:
 
     def _unlisted_tool(self, name: str) -> ToolMeta | None:
         """Return the tool of a full name; of an alias, under which several agents have theirs, the first."""
-        return next((meta for meta in self._unlisted() if name in {meta.name, meta.alias}), None)
+        return next((meta for meta in self.unlisted if name in {meta.name, meta.alias}), None)
 
     async def _with_facts(self, query: Query, given: CaseFacts, taken: bool) -> Query:
         """The query with what is given, and with what the journal says of limits where that is not."""
