@@ -25,6 +25,7 @@ from remit.journal.kinds import BudgetReached, decode
 from remit.models.message import user
 from remit.models.prompt import Sampling
 from remit.models.thread import thread_of
+from remit.record.views import ConfirmationView
 from remit.service.options import Options
 from remit.settings import Settings, load
 from remit.tools.provider import JobFacts
@@ -166,6 +167,53 @@ async def test_a_budget_is_refused_shown_and_begun_again_with_the_sums_of_the_jo
     assert [(row.budget, row.share) for row in rows] == [("team", "pay"), ("team", "web")]
     assert rows[0].percent > 80
     assert "of 2500 tokens this month" in rows[0].words
+
+
+async def _asked_about(remit: Remit) -> ConfirmationView:
+    mark = 0
+    while not (pending := await remit.service.confirmations.pending()):
+        mark = await asyncio.wait_for(remit.runtime.journal.changed(mark), PATIENCE_S)
+    (question,) = pending
+    return await remit.service.confirmations.view(question.confirmation)
+
+
+@pytest.mark.slow
+async def test_a_person_lets_a_question_go_beyond_a_budget_that_asks(tmp_path: Path) -> None:
+    async with Remit(settings=_settings(tmp_path, tokens=1_500, then="ask"), recipes=[asks]) as remit:
+        assert await (await remit.start(asks())).result() == LONG
+        job = await remit.start(asks())
+        question = await _asked_about(remit)
+        assert "Beyond budget team of : " in question.question
+        assert question.rule_id == "budget:team"
+        assert await _levels(remit.runtime.journal) == [50]  # of what was not asked, none is told
+        await remit.service.confirmations.decide(question.confirmation, "approve", by="ann")
+        assert await asyncio.wait_for(job.result(), PATIENCE_S) == LONG
+        assert await _levels(remit.runtime.journal) == [50, 100]
+        job = await remit.start(asks())  # one answer is for one question
+        again = await _asked_about(remit)
+        await remit.service.confirmations.decide(again.confirmation, "deny", by="ann")
+        with pytest.raises(JobEndedError) as denied:
+            await asyncio.wait_for(job.result(), PATIENCE_S)
+        assert denied.value.code is Code.CONFIRMATION_DENIED
+        assert (await remit.service.drift.decisions()).different == ()
+
+
+@pytest.mark.slow
+async def test_an_answer_to_a_rule_does_not_count_for_a_budget(tmp_path: Path) -> None:
+    rule = {"id": "all", "effect": "ask", "tools": ["model.*"]}
+    settings = _settings(tmp_path, tokens=500, then="ask")
+    async with Remit(settings=settings, recipes=[asks], policy=[rule]) as remit:
+        job = await remit.start(asks())
+        questions = []
+        for _ in range(2):
+            questions.append(await _asked_about(remit))
+            assert await _levels(remit.runtime.journal) == []
+            await remit.service.confirmations.decide(questions[-1].confirmation, "approve", by="ann")
+        assert await asyncio.wait_for(job.result(), PATIENCE_S) == LONG
+    assert [(question.rule_id, "Beyond budget" in question.question) for question in questions] == [
+        ("all", False),
+        ("all", True),
+    ]
 
 
 @recipe("thrifty")

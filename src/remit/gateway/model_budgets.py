@@ -66,7 +66,7 @@ class ModelBudget(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """Labels that the job must have."""
     alert: tuple[_Level, ...] = (80, 100)
     """Parts of it, in percent, of which people are told."""
-    then: Literal["refuse", "tell"] = "refuse"
+    then: Literal["refuse", "ask", "tell"] = "refuse"
     """The fate of a question that may take more than is left."""
 
     def fits(self, caller: Questioner, model: str) -> bool:
@@ -91,6 +91,10 @@ class ModelBudget(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     def refuses(self, spent: Spent) -> bool:
         """Return whether a question is refused with which the sum is so much."""
         return self.then == "refuse" and self.percent(spent) > _WHOLE
+
+    def asks(self, spent: Spent) -> bool:
+        """Return whether a person is asked about a question with which the sum is so much."""
+        return self.then == "ask" and self.percent(spent) > _WHOLE
 
     def words(self, spent: Spent) -> str:
         """Return how full it is, in words: `$4.12 of $5 this month`."""

@@ -8,7 +8,7 @@ the day has had. What this process has announced counts from then on, even where
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -105,6 +105,8 @@ class ModelAttempt:
         "claim",
         "fault",
         "model",
+        "over",
+        "passed",
         "prompt_hash",
         "reply",
         "request",
@@ -117,10 +119,12 @@ class ModelAttempt:
 
     request: ModelRequest
     watch: Watch
+    passed: dict[str, str]  # resolve_model: models before it that cannot be asked here, each with the reason
     model: Model  # resolve_model
     sending: Sending  # resolve_model
     prompt_hash: str  # resolve_model
     claim: BudgetClaim  # reserve
+    over: Mapping[str, str]  # reserve: budgets beyond which a person has to let it go, in words by their keys
     reserved_tokens: int  # reserve
     reserved_cost: float  # reserve
     started: CommandStarted  # announce_model
@@ -131,6 +135,7 @@ class ModelAttempt:
         self.request = request
         self.watch = watch
         self.reserved_tokens, self.reserved_cost = 0, 0.0
+        self.over, self.passed = {}, {}
         self.reply = self.fault = None
 
     def facts(self) -> dict[str, Any]:
@@ -279,6 +284,18 @@ class Allowance:
         """Return the levels of budgets that are reached with a claim, and with all that is claimed beside it."""
         sums = ((account, self._claimed(account, claim)) for account in claim.accounts)
         return [alarm for account, spent in sums if (alarm := self.alarms.due(account, spent)) is not None]
+
+    def beyond(self, claim: BudgetClaim, approved: Collection[str]) -> dict[str, str]:
+        """Return the budgets that a claim goes beyond and that want a person asked, in words by their keys.
+
+        It may go beyond those that are `approved`.
+        """
+        sums = ((account, self._claimed(account, claim)) for account in claim.accounts if account.key not in approved)
+        return {
+            account.key: f"budget {account.title}: {account.budget.words(spent)} with what this question may take"
+            for account, spent in sums
+            if account.budget.asks(spent)
+        }
 
     async def claim(self, claim: BudgetClaim) -> str:
         """Count a call that is about to be announced; why it may not be made, if that would be too much now.

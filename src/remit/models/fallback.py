@@ -24,10 +24,21 @@ if TYPE_CHECKING:
     from remit.settings.section import Tables
 
 FaultName = Literal[
-    "busy", "quota", "overloaded", "server", "cut", "timeout", "rejected", "context_full", "auth", "unknown_model"
+    "unavailable",
+    "busy",
+    "quota",
+    "overloaded",
+    "server",
+    "cut",
+    "timeout",
+    "rejected",
+    "context_full",
+    "auth",
+    "unknown_model",
 ]
+"""Names of faults; `unavailable`: this process cannot ask the model at all, as it lacks its key or package."""
 _NAMES: Final = {kind.code: name for name, kind in FAULTS.items()}
-_AWAY: Final[tuple[FaultName, ...]] = ("busy", "quota", "overloaded", "server", "cut", "timeout")
+_AWAY: Final[tuple[FaultName, ...]] = ("unavailable", "busy", "quota", "overloaded", "server", "cut", "timeout")
 _RETRY: Final = Retry(attempts=12, first_delay_ms=500, max_delay_ms=60_000)
 _RETRIED: Final = frozenset(name for name, kind in FAULTS.items() if kind.retry != "none")
 
@@ -51,6 +62,12 @@ class Fallback(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         return any(fnmatchcase(asked, pattern) for pattern in self.models) and any(
             fnmatchcase(recipe, pattern) for pattern in self.recipes
         )
+
+    def following(self, named: str, current: str) -> str:
+        """Return the model of its chain after the current one; empty: that is the last."""
+        chain = (named, *(model for model in self.to if model != named))
+        place = chain.index(current) + 1 if current in chain else 1
+        return chain[place] if place < len(chain) else ""
 
 
 class Next(NamedTuple):
@@ -79,15 +96,21 @@ class Fallbacks:
         """
         name = _NAMES.get(code, "")
         retried = name in self._retried if name else code.retryable
-        rule = next((rule for rule in self._rules if rule.names(asked, recipe)), None)
-        if rule is not None and name in rule.on and (failed >= rule.after or not retried):
-            chain = (asked, *(model for model in rule.to if model != asked))
-            place = chain.index(current) + 1 if current in chain else 1
-            if place < len(chain):
-                return Next(0, chain[place])
+        rule = self._rule(asked, recipe, name)
+        if rule is not None and (failed >= rule.after or not retried) and (model := rule.following(asked, current)):
+            return Next(0, model)
         if not retried or failed >= self.retry.attempts:
             return None
         return Next(self.retry.delay_ms(failed))
+
+    def past(self, named: str, recipe: str, current: str) -> str:
+        """Return the model that is asked where this process cannot ask `current` at all; empty: there is none."""
+        rule = self._rule(named, recipe, "unavailable")
+        return rule.following(named, current) if rule is not None else ""
+
+    def _rule(self, named: str, recipe: str, fault: str) -> Fallback | None:
+        rule = next((rule for rule in self._rules if rule.names(named, recipe)), None)
+        return rule if rule is not None and fault in rule.on else None
 
 
 def retried_of(names: Iterable[str]) -> frozenset[str]:

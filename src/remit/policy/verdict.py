@@ -28,6 +28,8 @@ DONE: Final = frozenset({"pure", "success", "side_effect_committed"})
 """Outcomes of steps whose results rules may look at."""
 TAINT_IDS: Final = ("taint:", TAINT_ID)
 """Beginnings of the ids of rules that asked because of untrusted arguments."""
+BUDGET_ID: Final = "budget:"
+"""Beginning of the id of what asks about a question to a model that goes beyond a budget, which policy allows."""
 
 
 class RecordedFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,6 +65,8 @@ def agrees(decision: Decision, effect: Effect, rule: str, *, question: bool, unt
     """
     if effect == "ask" and not untrusted and rule.startswith(TAINT_IDS):
         return True
+    if rule.startswith(BUDGET_ID):
+        return (effect, decision.effect) == ("ask", "allow")
     return decision.rule_id == rule and (
         decision.effect == effect or (effect, decision.effect, question) == ("ask", "allow", False)
     )

@@ -395,7 +395,8 @@ def _finished(one: k.ToolInvocationFinished) -> str:
 def _model_asked(one: k.CommandStarted) -> str:
     left_out = ", ".join(f"{tool} ({reason})" for tool, reason in one.left_out.items())
     attempt = f"attempt {one.attempt}" if one.attempt > 1 else ""
-    place = f"in the place of {one.asked}" if one.asked else ""
+    reasons = f" ({'; '.join(one.passed.values())})" if one.passed else ""
+    place = f"in the place of {one.asked}{reasons}" if one.asked else ""
     return joined(one.step, one.name, attempt, place, f"without {left_out}" if left_out else "")
 
 

@@ -39,7 +39,7 @@ def _answer(replies: dict[str, Any], asked: list[str], second: asyncio.Event | N
 def _settings(tmp_path: Path, url: str, default: str = "a", **rule: Any) -> Settings:
     fallback = {"to": [f"openai-compatible:{url}#{name}" for name in ("b", "c")], "after": 1, **rule}
     flags = {
-        "models.default": f"openai-compatible:{url}#{default}",
+        "models.default": default if ":" in default else f"openai-compatible:{url}#{default}",
         "models.fallbacks": [fallback],
         "models.first_pause_ms": 1,
         "models.attempts": 2,
@@ -138,3 +138,46 @@ async def test_a_model_of_the_chain_is_held_to_the_rules(tmp_path: Path, effect:
                 await asyncio.wait_for(job.result(), PATIENCE_S)
             assert refused.value.code is Code.POLICY_DENIED
     assert asked == (["a"] if effect == "deny" else ["a", "b"])
+
+
+KEYLESS = "anthropic:claude"
+
+
+@pytest.mark.parametrize(
+    ("default", "first", "asked_for"),
+    [(KEYLESS, {}, KEYLESS), ("a", {"a": DOWN}, "a")],
+    ids=["the first", "one between"],
+)
+async def test_a_model_whose_key_is_missing_is_passed_over_on_record(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, default: str, first: dict[str, Any], asked_for: str
+) -> None:
+    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
+    models: list[str] = []
+    async with ModelServer(_answer({**first, "b": HI}, models)).listening() as server:
+        b = f"openai-compatible:{server.url}#b"
+        named = default if ":" in default else f"openai-compatible:{server.url}#{default}"
+        settings = _settings(tmp_path, server.url, named, to=[KEYLESS, b])
+        async with Remit(settings=settings, recipes=[ask]) as remit:
+            job = await remit.start(ask())
+            assert await asyncio.wait_for(job.result(), PATIENCE_S) == "Hi."
+            events = await remit.runtime.journal.read(f"job/{job.id}")
+            starts = [decode(event.kind, event.data) for event in events if event.kind == CommandStarted.KIND]
+            assert isinstance(starts[-1], CommandStarted)
+            assert (starts[-1].name, starts[-1].asked[-len(asked_for) :]) == (b, asked_for)
+            assert starts[-1].passed == {KEYLESS: f"{KEYLESS} needs an API key"}
+            assert (await remit.service.jobs.replay(job.id)).verdict == "same"
+    assert models == [*first, "b"]
+
+
+@pytest.mark.parametrize("rule", [{"on": ["server"]}, {"to": ["google:gemini"]}])
+async def test_where_no_model_of_the_chain_can_be_asked_the_refusal_names_each(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rule: dict[str, Any]
+) -> None:
+    for name in ("ANTHROPIC_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    async with Remit(settings=_settings(tmp_path, "http://127.0.0.1:9", KEYLESS, **rule), recipes=[ask]) as remit:
+        job = await remit.start(ask())
+        with pytest.raises(JobEndedError, match=f"{KEYLESS} needs an API key") as refused:
+            await asyncio.wait_for(job.result(), PATIENCE_S)
+    assert refused.value.code is Code.MODEL_UNAVAILABLE
+    assert ("google:gemini needs an API key" in str(refused.value)) is ("to" in rule)

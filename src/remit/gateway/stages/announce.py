@@ -218,6 +218,7 @@ class AnnounceModel:
         added, blobs = _added(asking)
         prompt = pack(msgspec.json.encode(sending.ask.prompt))
         name, after = asking.model.name, _after(asking)
+        first = request.asked or next(iter(asking.passed), "")
         event = CommandStarted(
             invocation_id=call.invocation_id,
             step=request.step,
@@ -226,7 +227,7 @@ class AnnounceModel:
             llm_model=name.model,
             llm_provider=name.provider,
             llm_url=name.url,
-            asked=request.asked if request.asked != str(name) else "",
+            asked=first if first != str(name) else "",
             llm_temperature=request.sampling.temperature,
             prompt_hash=asking.prompt_hash,
             prompt=prompt.inline,
@@ -243,6 +244,7 @@ class AnnounceModel:
             after_job=request.known.elsewhere.get(after, ""),
             added=added,
             left_out=dict(sending.left_out),
+            passed=asking.passed,
             confirmation=confirmation.id if confirmation else "",
             reserved_tokens=asking.reserved_tokens,
             reserved_cost=asking.reserved_cost,

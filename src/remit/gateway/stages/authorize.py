@@ -20,13 +20,14 @@ from remit.gateway.takings import LimitPart, LimitUnprovenError
 from remit.journal.kinds import UNSET, LimitTaken, ToolInvocationFinished, ToolInvocationStarted, decode
 from remit.journal.kinds.calls import DecisionFacts
 from remit.journal.lineage import inherited
-from remit.policy.decision import UNKNOWN, Caller, Facts, Query
+from remit.policy.decision import UNKNOWN, Caller, Decision, Facts, Query
 from remit.policy.explain import beyond
 from remit.policy.levels import exposed
 from remit.policy.rules import NO_NEEDS
-from remit.policy.verdict import DONE
+from remit.policy.verdict import BUDGET_ID, DONE
 
 if TYPE_CHECKING:
+    from remit.gateway.model_request import ModelAttempt
     from remit.gateway.services import Services
     from remit.gateway.takings import Takings
     from remit.journal.journal import Journal
@@ -219,6 +220,8 @@ class Authorize:
         if decision.effect == "ask" and (remembered := await self._remembered.active(tool.meta.name)):
             decision = call.policy.decide(query, remembered=remembered)
             call.decided_at, call.facts = query.now, with_remembered(call.facts, remembered)
+        if decision.effect == "allow" and call.asking is not None and (budget := _beyond(call, call.asking)):
+            decision = Decision(effect="ask", rule_id=f"{BUDGET_ID}{budget}", reason="")
         call.decision, call.rule_id = decision, decision.rule_id
         if decision.effect == "deny":
             look = f"See `remit policy explain {tool.meta.name}`; the" if call.asking is None else "The"
@@ -230,3 +233,10 @@ class Authorize:
         if tool.meta.isolation == "none" and exposed(tool.meta, self._unprotected):
             return refused(Code.SANDBOX_REQUIRED, f"{tool.meta.name} executes code without isolation", _PROTECT)
         return await proceed(call)
+
+
+def _beyond(call: Call, asking: ModelAttempt) -> str:
+    """Return a budget for which a person is to be asked, or is asked already; empty: there is none."""
+    waiting = call.confirmation if call.confirmation is not None and call.confirmation.state == "pending" else None
+    keys = asking.over or (waiting.request.budgets if waiting is not None else ())
+    return next(iter(keys), "").partition("\0")[0]

@@ -13,7 +13,7 @@ from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
 from remit.codes import Code
-from remit.gateway.call import Call, Proceed
+from remit.gateway.call import Call, Proceed, outrun
 from remit.gateway.model_request import BudgetClaim, ModelAttempt, most_of
 from remit.gateway.outcome import Outcome, refused
 from remit.journal.kinds import ToolInvocationStarted, decode
@@ -109,10 +109,14 @@ class Reserve:
     def __init__(self, services: Services) -> None:
         self._prices = services.prices
         self._allowance = services.allowance
+        self._confirmations = services.confirmations
         self._clock = services.journal.clock
 
     async def __call__(self, call: Call, proceed: Proceed) -> Outcome:
-        """Set what is reserved. Refuse with BUDGET_EXCEEDED, or INVALID_BUDGET for a cost whose price is not known."""
+        """Set what is reserved; or `over` and `outrun`, where a budget wants a person asked.
+
+        Refuse with BUDGET_EXCEEDED, or INVALID_BUDGET for a cost whose price is not known.
+        """
         call.stage = "reserve"
         asking = call.asking
         if asking is None:
@@ -134,6 +138,9 @@ class Reserve:
         over = await self._allowance.claim(claim)
         try:
             over = over or self._over_budget(asking)  # nothing else can run between this look and the reservation
+            if not over and (beyond := self._allowance.beyond(claim, _approved(call))):
+                asking.over = beyond
+                return outrun(call, self._confirmations, "; ".join(beyond.values()))
             if not over:
                 asking.request.spent.reserve(asking.reserved_tokens, asking.reserved_cost)
             # Of a question that is not asked, people are told by the budget alone that refuses it.
@@ -151,7 +158,7 @@ class Reserve:
 
     def _needs_price(self, asking: ModelAttempt, accounts: tuple[Account, ...]) -> bool:
         limited = asking.request.budget.cost is not None or self._allowance.limits.cost is not None
-        return limited or any(account.budget.cents and account.budget.then == "refuse" for account in accounts)
+        return limited or any(account.budget.cents and account.budget.then != "tell" for account in accounts)
 
     def _over_budget(self, asking: ModelAttempt) -> str:
         spent, budget = asking.request.spent, asking.request.budget
@@ -166,3 +173,8 @@ class Reserve:
         if budget.cost is not None and spent.cost + cost > budget.cost:
             return f"the job spent ${spent.cost:.4f} and may cost ${cost:.4f} more now; its budget is ${budget.cost:g}"
         return ""
+
+
+def _approved(call: Call) -> tuple[str, ...]:
+    """Return the budgets beyond which a person lets the question go."""
+    return call.confirmation.request.budgets if call.confirmation is not None else ()

@@ -5,7 +5,7 @@ LoadConfirmation: a call that waited for a person comes back with what the perso
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -113,6 +113,8 @@ class Confirm:
         shown = {(argument.path, argument.value) for argument in found.untrusted}
         if not shown.issuperset((argument.path, argument.value) for argument in call.untrusted):
             return False  # the approver was not told of them
+        if not set(request.budgets).issuperset(_beyond(call)):
+            return False  # nor of these
         return decision.effect != "ask" or (
             decision.approvals <= request.approvals and decision.approvers == request.approvers
         )
@@ -150,8 +152,17 @@ class Confirm:
             waiting,
             model_call=False,
             question=" ".join(
-                filter(None, (decision.reason, used_up(call.policy.rules, call.query), _before(call, before)))
+                filter(
+                    None,
+                    (
+                        decision.reason,
+                        *(f"Beyond {words}." for words in _beyond(call).values()),
+                        used_up(call.policy.rules, call.query),
+                        _before(call, before),
+                    ),
+                )
             ),
+            budgets=tuple(_beyond(call)),
             principal=call.request.principal,
             contract_hash=call.tool.contract_hash,
             policy_hash=call.policy.hash,
@@ -176,6 +187,11 @@ class Confirm:
         blobs += self._kept.schemas(call.tool, call.writer)
         await call.journal.commit(call.writer.draft(waiting), opened, synced=True, blobs=blobs)
         return _asked(waiting.confirmation, name)
+
+
+def _beyond(call: Call) -> Mapping[str, str]:
+    """Return the budgets beyond which a question to a model would go, in words by their keys."""
+    return call.asking.over if call.asking is not None else {}
 
 
 def _before(call: Call, before: Confirmation | None) -> str:

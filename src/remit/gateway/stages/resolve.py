@@ -174,9 +174,10 @@ class ResolveModel:
     def _prepare(self, asking: ModelAttempt, tools: OfferedTools) -> Outcome | None:
         request = asking.request
         try:
-            asking.model = request.via or self._model(request.model or self._services.default_model)
+            asking.model = request.via or self._first(asking)
         except UsageError as error:
-            return refused(Code.MODEL_UNAVAILABLE, error.message, error.remedy)
+            reason = "; ".join([*asking.passed.values(), error.message])
+            return refused(Code.MODEL_UNAVAILABLE, reason, error.remedy)
         ask = Ask(
             thread=request.thread,
             tools=tools,
@@ -197,6 +198,21 @@ class ResolveModel:
         """Return the form of answer that the question wants; where it is silent, that of the settings."""
         cache, sampling = self._services.cache, request.sampling
         return replace(sampling, cache=cache) if cache is not None and sampling.cache is None else sampling
+
+    def _first(self, asking: ModelAttempt) -> Model:
+        """Return the model that is wanted, or of its chain the first after it that can be asked. Raise UsageError."""
+        request = asking.request
+        name = request.model or self._services.default_model
+        question = request.asked or name
+        while True:
+            try:
+                return self._model(name)
+            except UsageError as error:
+                following = self._services.fallbacks.past(question, request.recipe, name) if request.job else ""
+                if not following:
+                    raise
+                asking.passed[name] = error.message
+                name = following
 
     def _model(self, name: str) -> Model:
         if self._services.models is None:

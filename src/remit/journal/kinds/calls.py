@@ -357,6 +357,8 @@ class CommandStarted(Payload, frozen=True, kw_only=True):
     """Messages of the prompt that are new since then."""
     left_out: dict[str, str] = msgspec.field(default_factory=dict)
     """Tools that were not offered, for their provider would refuse the whole request, each with the reason."""
+    passed: dict[str, str] = msgspec.field(default_factory=dict)
+    """Models before it that the process could not ask, each with the reason; a rule says which comes then."""
     confirmation: str = ""
     reserved_tokens: int = 0
     """The tokens that the answer may take at most, counted until it is recorded."""

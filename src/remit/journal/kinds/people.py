@@ -61,6 +61,8 @@ class ConfirmationRequested(Payload, frozen=True, kw_only=True):
     """Whether the text of the rules is kept under `policy_hash`."""
     sandbox: tuple[dict[str, Any], ...] = ()
     """The layers by which the skills of the caller make the sandbox stricter."""
+    budgets: tuple[str, ...] = ()
+    """Of a question to a model: the budgets that it goes beyond, as in `command_started`."""
 
 
 class Extension(msgspec.Struct, frozen=True, kw_only=True):
