@@ -56,3 +56,12 @@ def test_what_else_is_secret_is_masked_before_a_line_is_cut() -> None:
     lines("stderr", b"x" * 3_995 + b"swordfish" + b"y" * 40_000 + b"swordfish")
     lines.end()
     assert "".join(pieces) == "x" * 3_995 + "*" + "y" * 40_000 + "*"
+
+
+def test_a_private_key_is_masked_in_every_line_of_it() -> None:
+    said: list[str] = []
+    live = LiveLines(lambda _done, _total, line: said.append(line))
+    live("stderr", b"-----BEGIN PRIVATE KEY-----\nMIIEvQIBADAN\n")
+    live("stdout", b"meanwhile\n")
+    live("stderr", b"BAQEFAASCBK\n-----END PRIVATE KEY-----\nafter\n")
+    assert said == ["********", "********", "meanwhile", "********", "********", "after"]

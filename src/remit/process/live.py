@@ -6,7 +6,7 @@ import codecs
 from collections.abc import Callable
 from typing import Final, Literal
 
-from remit.redact import mask
+from remit.redact import PieceMask, mask
 
 _LONGEST: Final = 4_000
 """Characters that are passed on at once; a longer line is passed on in pieces."""
@@ -22,6 +22,7 @@ class LiveLines:
         self._progress = progress
         self._hide = hide
         self._decoders = {name: codecs.getincrementaldecoder("utf-8")("replace") for name in ("stdout", "stderr")}
+        self._masks = {"stdout": PieceMask(), "stderr": PieceMask()}
         self._count = 0
         self._rest = {"stdout": "", "stderr": ""}
 
@@ -34,21 +35,21 @@ class LiveLines:
         for stream, decoder in self._decoders.items():
             self._take(stream, decoder.decode(b"", final=True))
             if rest := self._rest[stream]:
-                self._say(rest)
+                self._say(stream, rest)
             self._rest[stream] = ""
 
     def _take(self, stream: str, text: str) -> None:
         *lines, rest = (self._rest[stream] + text).split("\n")
         for line in lines:
-            self._say(line)
+            self._say(stream, line)
         while len(rest) > _HELD:
             end = self._cut(rest[:_HELD])
-            self._say(rest[:end])
+            self._say(stream, rest[:end])
             rest = rest[end:]
         self._rest[stream] = rest
 
-    def _say(self, line: str) -> None:
-        line = self._masked(line)
+    def _say(self, stream: str, line: str) -> None:
+        line = self._masks[stream](self._hide(line))
         for start in range(0, len(line) or 1, _LONGEST):
             self._count += 1
             self._progress(self._count, None, OutputLine(line[start : start + _LONGEST]))

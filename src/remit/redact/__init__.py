@@ -16,6 +16,9 @@ LENGTH: Final = 200
 """Characters of a preview (contract: tools, "Steps")."""
 MASK: Final = "********"
 _EMPTY: Final[tuple[Any, ...]] = (None, "", [], {})
+_KEY_BEGIN: Final = "-----BEGIN PRIVATE KEY-----\n"
+_LONGEST_KEY: Final = 16_384
+"""Characters of the longest private key: what stands further behind its beginning is shown, if its end never came."""
 _SCAN: Final = 1_024
 """Bytes looked at to make a preview, so that a large value costs no more than a small one."""
 
@@ -28,6 +31,23 @@ def recordable(text: str) -> str:
 def mask(text: str) -> str:
     """The text with secrets masked, whether it is JSON or not, and wherever it was cut."""
     return _masked(text, is_json=False)
+
+
+class PieceMask:
+    """Masks a text that comes in pieces, each of whole lines: a private key that begins in one goes on in the next."""
+
+    def __init__(self) -> None:
+        self._room = 0
+        """Characters that may still belong to a key that has begun; 0 outside one."""
+
+    def __call__(self, text: str) -> str:
+        """The next piece, with secrets masked."""
+        masked = mask(_KEY_BEGIN + text) if self._room else mask(text)
+        if "PRIVATE KEY-----" in text:
+            self._room = _LONGEST_KEY if text.rfind("-----BEGIN ") > text.rfind("-----END ") else 0
+        else:
+            self._room = max(0, self._room - len(text))
+        return masked
 
 
 def line(text: str, length: int = LENGTH) -> str:

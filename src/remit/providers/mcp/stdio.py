@@ -12,7 +12,7 @@ from remit.jsonrpc.lines import LineReader, LineTooLongError
 from remit.jsonrpc.message import RpcMessage
 from remit.process.child import DRAIN_S, STDIN, STDOUT, ChildProcess, Launch
 from remit.process.family import ProcessFamily
-from remit.providers.mcp.server_log import ServerLog
+from remit.providers.mcp.server_log import SECOND_S, ServerLog
 from remit.redact import line, mask
 
 SHOWN: Final = 600
@@ -35,6 +35,7 @@ class Stdio(ChildProcess):
         """None in the sandbox, which ends as a whole."""
         self._lines = LineReader(max_message_bytes)
         self._dying: asyncio.TimerHandle | None = None
+        self._settling: asyncio.TimerHandle | None = None
         self.why_lost = ""
         """Why it will answer nothing that it is asked from now on."""
         self.dispatcher = Dispatcher(self)
@@ -104,6 +105,8 @@ class Stdio(ChildProcess):
     def erred(self, data: bytes) -> None:
         super().erred(data)
         self._log.feed(data, self._secrets)
+        if self._log.flooded and self._settling is None:
+            self._settling = asyncio.get_running_loop().call_later(SECOND_S, self._settle)
 
     def shut(self, fd: int) -> None:
         if fd == STDOUT:
@@ -116,8 +119,14 @@ class Stdio(ChildProcess):
 
     def gone(self) -> None:
         self._lost(self.why_ended)
-        if self._dying is not None:
-            self._dying.cancel()
+        for timer in (self._dying, self._settling):
+            if timer is not None:
+                timer.cancel()
+        self._log.settle()
+
+    def _settle(self) -> None:
+        self._settling = None
+        self._log.settle()
 
     def _lost_soon(self, why: str) -> None:
         """It is of no use any more, but what it has written already is still read, and its exit waited for."""
