@@ -126,17 +126,17 @@ class RememberedApprovals:
             return None
         return remembered
 
-    async def _proven(self, kept: ApprovalRemembered) -> Remembered:
+    async def _proven(self, remembered: ApprovalRemembered) -> Remembered:
         """The approval, made by those who prove it. Raises PolicyError and what reading its question raises."""
-        rule = parse_remembered(kept.rule)
+        rule = parse_remembered(remembered.rule)
         if self._confirmations.proofs.mode == "any":
             return rule
-        question = await self._confirmations.find(kept.confirmation)
-        return await proven(rule, kept, question, self._confirmations.proofs)
+        question = await self._confirmations.find(remembered.confirmation)
+        return await proven(rule, remembered, question, self._confirmations.proofs)
 
 
 async def proven(
-    rule: Remembered, kept: ApprovalRemembered, question: Confirmation, proofs: Proofs, at: int | None = None
+    rule: Remembered, remembered: ApprovalRemembered, question: Confirmation, proofs: Proofs, at: int | None = None
 ) -> Remembered:
     """A remembered approval of a question, made by those whose answers prove it now, or `at` that moment.
 
@@ -145,7 +145,7 @@ async def proven(
     extension = Extension(
         scope=rule.scope, stream=rule.stream, until=rule.expires_at, exact=rule.args_digest is not None
     )
-    answers = [(decision, at) for decision in kept.answers if wants(decision, question, extension)]
+    answers = [(decision, at) for decision in remembered.answers if wants(decision, question, extension)]
     people = tuple(dict.fromkeys(decision.by for decision in await proofs.counted(question.request, answers)))
     if question.state == "denied" or len(people) < question.request.approvals:
         raise PolicyError(f"no {question.request.approvals} approvals that are {proofs.words} want it remembered")
@@ -231,9 +231,9 @@ class RememberedCalls:
         for event in await self._journal.read(f"{KIND}/{rule}"):
             payload = decode(event.kind, event.data)
             if isinstance(payload, ApprovalRemembered):
-                found, proofs = parse_remembered(payload.rule), self._confirmations.proofs
+                remembered, proofs = parse_remembered(payload.rule), self._confirmations.proofs
                 if proofs.mode == "any":
-                    return found
+                    return remembered
                 question = await self._confirmations.find(payload.confirmation)
-                return await proven(found, payload, question, proofs, event.at)
+                return await proven(remembered, payload, question, proofs, event.at)
         raise NotFoundError("it is not in the journal", code=Code.STREAM_NOT_FOUND)

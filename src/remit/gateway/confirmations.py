@@ -131,15 +131,15 @@ def _read(
     return request, decisions, approvals, used
 
 
-async def _unfit(journal: Journal, said: ConfirmationDecided, via: Via) -> str:
+async def _unfit(journal: Journal, decided: ConfirmationDecided, via: Via) -> str:
     """Return why what a channel sent does not fit the answer that was made of it; empty: it does."""
     body = await journal.blob(via.body)
     if body is None:
         return f"came by {via.channel}, and what was sent is not kept"
     text = unquote_plus(body.decode("utf-8", "replace"))
-    digits = said.digest.removeprefix("sha256:")[:32]  # all that a button of Telegram has room for
+    digits = decided.digest.removeprefix("sha256:")[:32]  # all that a button of Telegram has room for
     account = all(re.search(rf"\b{re.escape(part)}\b", text) for part in via.account.split("/"))
-    fits = sha256(body) == via.body and account and said.confirmation in text and digits in text
+    fits = sha256(body) == via.body and account and decided.confirmation in text and digits in text
     return "" if fits else f"came by {via.channel}, and what was sent there does not fit it"
 
 
@@ -243,13 +243,13 @@ class Confirmations:
 
     async def newest(self, caller: str, confirmation: str) -> Confirmation | None:
         """A confirmation of a caller, or the one that replaced it last."""
-        found = await self.load(stream_of(caller, confirmation))
-        while found is not None and found.replaced_by:
-            following = await self.load(stream_of(caller, found.replaced_by))
+        question = await self.load(stream_of(caller, confirmation))
+        while question is not None and question.replaced_by:
+            following = await self.load(stream_of(caller, question.replaced_by))
             if following is None:
-                return found
-            found = following
-        return found
+                return question
+            question = following
+        return question
 
     async def recall(self, caller: str, confirmation: str) -> RecalledCall | None:
         """The outcome of a confirmation of a caller, and which call it was asked for."""
@@ -308,7 +308,9 @@ class Confirmations:
 
     # --- deciding
 
-    async def decide(self, found: Confirmation, decision: ConfirmationDecided, body: bytes = b"") -> Confirmation:
+    async def decide(
+        self, confirmation: Confirmation, decision: ConfirmationDecided, body: bytes = b""
+    ) -> Confirmation:
         """Record one person's approval or refusal, and wake the caller once it counts; the question as that left it.
 
         `body` is the answer as a channel sent it, which `via` names. One that came already changes nothing.
@@ -321,127 +323,132 @@ class Confirmations:
         decision = msgspec.structs.replace(decision, reason=line(decision.reason, _REASON))
         blobs = (Blob(sha256(body), body),) if body else ()
         while True:
-            if _came(found, decision):
-                return found
-            right = await self._check(found, decision.by)
-            if decision.digest != found.request.digest:
-                msg = f"{found.id}: this digest does not match the call that waits"
+            if _came(confirmation, decision):
+                return confirmation
+            right = await self._check(confirmation, decision.by)
+            if decision.digest != confirmation.request.digest:
+                msg = f"{confirmation.id}: this digest does not match the call that waits"
                 raise StateError(msg, code=Code.CONFIRMATION_MISMATCH, remedy=_LOOK_AGAIN)
             if right != NO_RIGHT:
                 via = msgspec.structs.replace(decision.via or Via(), groups=right.groups, instead_of=right.instead_of)
                 decision = msgspec.structs.replace(decision, via=via)
             if decision.decision == "approve":
-                await self.check_proof(found, decision)
-            decided = msgspec.structs.replace(found, decisions=(*found.decisions, decision))
+                await self.check_proof(confirmation, decision)
+            decided = msgspec.structs.replace(confirmation, decisions=(*confirmation.decisions, decision))
             if decision.decision == "approve":
                 await self._check_key(decided)
             state = "denied" if decision.decision == "deny" else "approved" if decided.enough else "pending"
             try:
-                wakes = () if state == "pending" else (found.caller,)
-                await self._append(found, decision, state, wakes=wakes, blobs=blobs)
+                wakes = () if state == "pending" else (confirmation.caller,)
+                await self._append(confirmation, decision, state, wakes=wakes, blobs=blobs)
             except AppendConflictError:
-                found = await self._again(found)  # someone else decided at the same moment
+                confirmation = await self._again(confirmation)  # someone else decided at the same moment
                 continue
-            left = await self._again(found)
+            left = await self._again(confirmation)
             # The call that waited may have used an approval by now. The answer says what this decision did; any process
             # that writes to it next is at its old head, and is refused.
-            return left if left.head.seq == found.head.seq + 1 else msgspec.structs.replace(decided, state=state)
+            return left if left.head.seq == confirmation.head.seq + 1 else msgspec.structs.replace(decided, state=state)
 
     async def put_off(self, question: Confirmation, answer: ConfirmationPutOff) -> None:
         """Record an answer of a client that decides nothing; of a question that is over by now, nothing is recorded."""
         while question.state == "pending" and not await self._end(question, answer, "pending"):
             question = await self._again(question)
 
-    async def edit(self, found: Confirmation, args: Any, by: str, reason: str = "") -> Confirmation:
+    async def edit(self, confirmation: Confirmation, args: Any, by: str, reason: str = "") -> Confirmation:
         """Replace an open question by one with other arguments, which has to be approved in its own right.
 
         Raises as `decide` does, or NotCanonicalError.
         """
         while True:
-            await self._check(found, by)
-            request = found.request
+            await self._check(confirmation, by)
+            request = confirmation.request
             edited = msgspec.structs.replace(
                 request,
                 confirmation=new_id("c"),
-                edited_from=found.id,
-                digest=rebinding(request, found.caller, args),
+                edited_from=confirmation.id,
+                digest=rebinding(request, confirmation.caller, args),
             )
-            left = tuple(argument for argument in found.untrusted if argument.value in values_of(args))
-            opened, blobs = self.open(found.caller, edited, args, title_of(request.tool_name, args), left)
+            left = tuple(argument for argument in confirmation.untrusted if argument.value in values_of(args))
+            opened, blobs = self.open(confirmation.caller, edited, args, title_of(request.tool_name, args), left)
             decision = ConfirmationDecided(
-                confirmation=found.id,
+                confirmation=confirmation.id,
                 decision="edit",
                 by=by,
                 reason=line(reason, _REASON),
                 replaced_by=edited.confirmation,
             )
-            closing = self._draft(found, decision, "replaced")
+            closing = self._draft(confirmation, decision, "replaced")
             try:
-                await self._journal.commit(closing, opened, synced=True, blobs=blobs, wakes=(found.caller,))
+                await self._journal.commit(closing, opened, synced=True, blobs=blobs, wakes=(confirmation.caller,))
             except AppendConflictError:
-                found = await self._again(found)
+                confirmation = await self._again(confirmation)
                 continue
-            return await self._again(found, stream_of(found.caller, edited.confirmation))
+            return await self._again(confirmation, stream_of(confirmation.caller, edited.confirmation))
 
-    async def revoke(self, found: Confirmation, by: str, reason: str = "") -> Confirmation:
+    async def revoke(self, confirmation: Confirmation, by: str, reason: str = "") -> Confirmation:
         """Take back an approval that no call has used, for a person who may decide; the call asks again.
 
         The transaction that uses an approval decides if both happen at once. Raises StateError (CONFIRMATION_CLOSED) or
         UsageError (DECIDER_NOT_ALLOWED).
         """
         while True:
-            if found.state != "approved" or not found.request.tool_name:
-                msg = f"{found.id} is {found.state}; only an approval of a call that was not used can be taken back"
+            if confirmation.state != "approved" or not confirmation.request.tool_name:
+                standing = f"{confirmation.id} is {confirmation.state}"
+                msg = f"{standing}; only an approval of a call that was not used can be taken back"
                 raise StateError(msg, code=Code.CONFIRMATION_CLOSED, remedy="There is nothing left to decide.")
-            await self._check_person(found, by)
-            if await self.release(found, reason, by):
-                return await self._again(found)
-            found = await self._again(found)  # it was used, or someone else was faster
+            await self._check_person(confirmation, by)
+            if await self.release(confirmation, reason, by):
+                return await self._again(confirmation)
+            confirmation = await self._again(confirmation)  # it was used, or someone else was faster
 
-    async def release(self, found: Confirmation, reason: str, by: str) -> bool:
+    async def release(self, confirmation: Confirmation, reason: str, by: str) -> bool:
         """End a question, or an unused approval, in a person's name, and wake its caller; False: it just changed."""
-        decision = ConfirmationDecided(confirmation=found.id, decision="revoke", by=by, reason=line(reason, _REASON))
+        decision = ConfirmationDecided(
+            confirmation=confirmation.id, decision="revoke", by=by, reason=line(reason, _REASON)
+        )
         try:
-            await self._append(found, decision, "withdrawn", wakes=(found.caller,))
+            await self._append(confirmation, decision, "withdrawn", wakes=(confirmation.caller,))
         except AppendConflictError:
             return False
         return True
 
     # --- the caller's part
 
-    async def expire(self, found: Confirmation) -> bool:
+    async def expire(self, confirmation: Confirmation) -> bool:
         """Record that no one answered in time; False: someone did, at the same moment."""
-        decision = ConfirmationDecided(confirmation=found.id, decision="expire", digest=found.request.digest)
-        return await self._end(found, decision, "expired")
+        decision = ConfirmationDecided(
+            confirmation=confirmation.id, decision="expire", digest=confirmation.request.digest
+        )
+        return await self._end(confirmation, decision, "expired")
 
-    async def withdraw(self, found: Confirmation, reason: str, *, replaced_by: str = "") -> bool:
+    async def withdraw(self, confirmation: Confirmation, reason: str, *, replaced_by: str = "") -> bool:
         """End a question, or an unused approval, that its caller needs no more; False: it just changed."""
         decision = ConfirmationDecided(
-            confirmation=found.id, decision="revoke", reason=line(reason, _REASON), replaced_by=replaced_by
+            confirmation=confirmation.id, decision="revoke", reason=line(reason, _REASON), replaced_by=replaced_by
         )
-        if found.state == "approved" and not self.claim(found):
+        if confirmation.state == "approved" and not self.claim(confirmation):
             return False
         try:
-            return await self._end(found, decision, "replaced" if replaced_by else "withdrawn")
+            return await self._end(confirmation, decision, "replaced" if replaced_by else "withdrawn")
         except JournalError:
-            self.unclaim(found)
+            self.unclaim(confirmation)
             raise
 
-    def claim(self, found: Confirmation) -> bool:
+    def claim(self, confirmation: Confirmation) -> bool:
         """Return whether the calling task, and no other one, may now end this approval."""
-        if found.id in self._claimed:
+        if confirmation.id in self._claimed:
             return False
-        self._claimed.add(found.id)
+        self._claimed.add(confirmation.id)
         return True
 
-    def unclaim(self, found: Confirmation) -> None:
+    def unclaim(self, confirmation: Confirmation) -> None:
         """Let another task end the approval, since this one could not."""
-        self._claimed.discard(found.id)
+        self._claimed.discard(confirmation.id)
 
-    def use(self, found: Confirmation, invocation_id: str) -> Draft:
+    def use(self, confirmation: Confirmation, invocation_id: str) -> Draft:
         """Draft the end of a claimed approval, to be committed with the announcement of its call."""
-        writer = self._journal.writer(found.stream, KIND, found.head)
-        used = ConfirmationUsed(confirmation=found.id, invocation_id=invocation_id)
+        writer = self._journal.writer(confirmation.stream, KIND, confirmation.head)
+        used = ConfirmationUsed(confirmation=confirmation.id, invocation_id=invocation_id)
         return writer.draft(used, patch=HeadPatch(state="used", closed=True, due_at=None))
 
     async def check(self, head: StreamHead) -> CheckedAnswers:
@@ -450,36 +457,38 @@ class Confirmations:
 
     # --- common
 
-    async def _check(self, found: Confirmation, by: str) -> Right:
+    async def _check(self, confirmation: Confirmation, by: str) -> Right:
         """Return what lets a person decide beside their name. Raises as `decide` does."""
-        if found.lapsed(self._journal.clock.now()) and await self.expire(found):
-            raise StateError(f"{found.id} has expired", code=Code.CONFIRMATION_EXPIRED, remedy="Ask again.")
-        if found.state != "pending":
+        if confirmation.lapsed(self._journal.clock.now()) and await self.expire(confirmation):
+            raise StateError(f"{confirmation.id} has expired", code=Code.CONFIRMATION_EXPIRED, remedy="Ask again.")
+        if confirmation.state != "pending":
             remedy = (
-                f"Answer the question that replaced it: remit confirm {found.replaced_by}"
-                if found.replaced_by
+                f"Answer the question that replaced it: remit confirm {confirmation.replaced_by}"
+                if confirmation.replaced_by
                 else "There is nothing left to decide."
             )
-            raise StateError(f"{found.id} is already {found.state}", code=Code.CONFIRMATION_CLOSED, remedy=remedy)
-        return await self._check_person(found, by)
+            raise StateError(
+                f"{confirmation.id} is already {confirmation.state}", code=Code.CONFIRMATION_CLOSED, remedy=remedy
+            )
+        return await self._check_person(confirmation, by)
 
-    async def _check_person(self, found: Confirmation, by: str) -> Right:
+    async def _check_person(self, confirmation: Confirmation, by: str) -> Right:
         """Return what lets a person decide beside their name. Raise UsageError (DECIDER_NOT_ALLOWED)."""
-        request = found.request
+        request = confirmation.request
         people = self._people() if by and most_of(request.approvers) == float("inf") else None
         groups = groups_of(request.approvers, await people.groups(by)) if people is not None else ()
-        instead_of = "" if may_decide(request.approvers, by, [*groups]) else self._absent(found, by)
+        instead_of = "" if may_decide(request.approvers, by, [*groups]) else self._absent(confirmation, by)
         if not by or not (instead_of or may_decide(request.approvers, by, [*groups])):
             who = f"; {', '.join(request.approvers)} may" if request.approvers else ""
-            msg = f"{by or 'nobody'} cannot decide {found.id}{who}"
+            msg = f"{by or 'nobody'} cannot decide {confirmation.id}{who}"
             remedy = "Ask one of them." if request.approvers else "Say who decides."
             raise UsageError(msg, code=Code.DECIDER_NOT_ALLOWED, remedy=remedy)
         if request.approvals > 1 and by == request.principal:
             msg = f"{by} requested this call, so {by} cannot be one of its {request.approvals} approvers"
             raise UsageError(msg, code=Code.DECIDER_NOT_ALLOWED, remedy="Ask someone else.")
-        deputies = {decision.via.instead_of: decision.by for decision in found.decisions if decision.via}
+        deputies = {decision.via.instead_of: decision.by for decision in confirmation.decisions if decision.via}
         if deputy := deputies.get(by):
-            msg = f"{deputy} has approved {found.id} in place of {by}"
+            msg = f"{deputy} has approved {confirmation.id} in place of {by}"
             raise UsageError(msg, code=Code.DECIDER_NOT_ALLOWED, remedy="Ask someone else.")
         return Right(groups, instead_of)
 
@@ -488,32 +497,34 @@ class Confirmations:
         absent = [name for name in request.approvers if name != request.principal and name not in over]
         return {by: name for by, name in self._stand_ins(absent).items() if by != request.principal}
 
-    def _absent(self, found: Confirmation, by: str) -> str:
+    def _absent(self, confirmation: Confirmation, by: str) -> str:
         """Return the approver who is absent and in whose place a person decides; empty: no one's."""
-        over = {*found.approved_by, *(d.via.instead_of for d in found.decisions if d.via)}
-        return self.deputies(found.request, over).get(by, "")
+        over = {*confirmation.approved_by, *(d.via.instead_of for d in confirmation.decisions if d.via)}
+        return self.deputies(confirmation.request, over).get(by, "")
 
-    async def unchanged(self, found: Confirmation) -> bool:
+    async def unchanged(self, confirmation: Confirmation) -> bool:
         """Return whether nothing was written to a question since it was loaded."""
-        head = await self._journal.head(found.stream)
-        return head is not None and head.seq == found.head.seq
+        head = await self._journal.head(confirmation.stream)
+        return head is not None and head.seq == confirmation.head.seq
 
-    async def check_proof(self, found: Confirmation, approval: ConfirmationDecided) -> None:
+    async def check_proof(self, confirmation: Confirmation, approval: ConfirmationDecided) -> None:
         """Raise UsageError (DECIDER_NOT_ALLOWED) if an approval does not prove what it has to."""
-        if refusal := await self.proofs.refusal(found.request, approval):
-            raise UsageError(f"{found.id}: {refusal}", code=Code.DECIDER_NOT_ALLOWED, remedy=_PROVE[self.proofs.mode])
+        if refusal := await self.proofs.refusal(confirmation.request, approval):
+            raise UsageError(
+                f"{confirmation.id}: {refusal}", code=Code.DECIDER_NOT_ALLOWED, remedy=_PROVE[self.proofs.mode]
+            )
 
     async def _check_key(self, decided: Confirmation) -> None:
         """Raise UsageError if the newest approval is signed with a key that has approved in another name."""
-        decision = [(one, None) for one in decided.decisions if one.decision == "approve"]
+        decision = [(answer, None) for answer in decided.decisions if answer.decision == "approve"]
         if len(await self.proofs.counted(decided.request, decision)) < len(decision):
             msg = f"{decided.id}: this key has already approved under another name"
             raise UsageError(msg, code=Code.DECIDER_NOT_ALLOWED, remedy="Ask someone else.")
 
-    async def _again(self, found: Confirmation, stream: str = "") -> Confirmation:
-        again = await self.load(stream or found.stream)
+    async def _again(self, confirmation: Confirmation, stream: str = "") -> Confirmation:
+        again = await self.load(stream or confirmation.stream)
         if again is None:
-            raise NotFoundError(stream or found.stream, code=Code.CONFIRMATION_NOT_FOUND)
+            raise NotFoundError(stream or confirmation.stream, code=Code.CONFIRMATION_NOT_FOUND)
         return again
 
     async def _end(self, question: Confirmation, decision: Answer, state: str) -> bool:
@@ -533,8 +544,8 @@ class Confirmations:
     ) -> None:
         await self._journal.commit(self._draft(question, decision, state), synced=True, wakes=wakes, blobs=blobs)
 
-    def _draft(self, found: Confirmation, decision: Answer, state: str) -> Draft:
-        writer = self._journal.writer(found.stream, KIND, found.head)
+    def _draft(self, confirmation: Confirmation, decision: Answer, state: str) -> Draft:
+        writer = self._journal.writer(confirmation.stream, KIND, confirmation.head)
         if state == "pending":
             return writer.draft(decision)
         closed = state != "approved"
@@ -565,10 +576,10 @@ class Confirmations:
         )
 
 
-def _came(found: Confirmation, decision: ConfirmationDecided) -> bool:
+def _came(confirmation: Confirmation, decision: ConfirmationDecided) -> bool:
     """Return whether this very answer of a channel is among those that count."""
     body = decision.via.body if decision.via else ""
-    return bool(body) and any(one.via and one.via.body == body for one in found.decisions)
+    return bool(body) and any(answer.via and answer.via.body == body for answer in confirmation.decisions)
 
 
 def _age(head: StreamHead) -> tuple[int, str]:

@@ -137,9 +137,9 @@ async def read_untrusted(raw: OptionalRaw, ref: OptionalRef, read: Read) -> tupl
 NOTHING: Final = Packed(UNSET, UNSET, ())
 
 
-def packed_untrusted(found: tuple[UntrustedArgument, ...]) -> Packed:
+def packed_untrusted(arguments: tuple[UntrustedArgument, ...]) -> Packed:
     """Untrusted arguments as an event holds them; nothing if there are none."""
-    return pack(msgspec.json.encode(found)) if found else NOTHING
+    return pack(msgspec.json.encode(arguments)) if arguments else NOTHING
 
 
 def values_of(args: Any) -> set[str]:

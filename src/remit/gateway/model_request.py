@@ -349,11 +349,11 @@ class Allowance:
 
     def _under_way(self) -> list[BudgetClaim]:
         """Claims whose calls the sums do not hold yet."""
-        now, seen = self._clock.monotonic(), self.sums.seen or set()
+        now, counted = self._clock.monotonic(), self.sums.seen or set()
         self._announced = {
             invocation: (claim, at)
             for invocation, (claim, at) in self._announced.items()
-            if invocation not in seen and now - at < LOOK_S
+            if invocation not in counted and now - at < LOOK_S
         }
-        seen.clear()
+        counted.clear()
         return [*self._claims, *(claim for claim, _ in self._announced.values())]

@@ -117,7 +117,7 @@ class Gateway:
 
         Pieces of the answer go to `watch` as they come. Asks once: `again_ms` says that another attempt is to be made.
         """
-        seen = GateRequest(
+        gate_request = GateRequest(
             tool=request.model or self.services.default_model,
             args={},
             step=request.step,
@@ -131,7 +131,7 @@ class Gateway:
             job=request.job,
             line=request.line,
         )
-        call = Call(seen, self.services.journal, writer, no_progress)
+        call = Call(gate_request, self.services.journal, writer, no_progress)
         call.asked_hash = request.hash
         with (
             self.services.tails.open(writer.stream, request.step) if watch is unwatched else nullcontext(watch) as tail
@@ -284,8 +284,10 @@ class Reconciler:
         same = tool.meta.name == started.tool_name and tool.meta.provider_id == started.provider_id
         return tool if same else None
 
-    async def _record(self, started: ToolInvocationStarted, writer: StreamWriter, tool: Tool, found: object) -> Outcome:
-        checked = self._results.check(tool, found)
+    async def _record(
+        self, started: ToolInvocationStarted, writer: StreamWriter, tool: Tool, result: object
+    ) -> Outcome:
+        checked = self._results.check(tool, result)
         outcome = checked.failure or Outcome(status="ok", value=checked.value, evidence=checked.kept.items)
         effect = COMMITTED if started.side_effect != "read" else READS
         outcome = msgspec.structs.replace(

@@ -21,17 +21,17 @@ PATIENCE_S: Final = 2.0
 """Seconds that a list of questions waits for the tools they are about."""
 
 
-async def preview_of(catalog: Catalog, found: Confirmation) -> Preview | None:
+async def preview_of(catalog: Catalog, confirmation: Confirmation) -> Preview | None:
     """Return what the call would change; None where its provider, as it was asked about, has no preview here."""
-    request = found.request
+    request = confirmation.request
     tool = await catalog.find(request.tool_name) if request.tool_name else None
     if tool is None or tool.meta.provider_id != request.provider_id or not isinstance(tool.provider, Previews):
         return None
     try:
         async with asyncio.timeout(_TIMEOUT_S):
             if request.sandbox and isinstance(tool.provider, PreviewsWithin):
-                return await tool.provider.preview_within(tool.meta.name, found.args, request.sandbox)
-            return await tool.provider.preview(tool.meta.name, found.args)
+                return await tool.provider.preview_within(tool.meta.name, confirmation.args, request.sandbox)
+            return await tool.provider.preview(tool.meta.name, confirmation.args)
     except (ProviderError, TimeoutError) as error:
         reason = str(error) if isinstance(error, ProviderError) else f"no answer within {_TIMEOUT_S:g} s"
         return Preview(what="What the call would change is unknown.", problem=line(reason))
@@ -57,9 +57,9 @@ class Defaults:
         self._tools: dict[str, Tool | None] = {}
         self._patience_s = PATIENCE_S
 
-    async def of(self, found: Confirmation) -> dict[str, Any] | None:
+    async def of(self, confirmation: Confirmation) -> dict[str, Any] | None:
         """The defaults for what the call leaves out; None where the tool is not here as it was asked about."""
-        request = found.request
+        request = confirmation.request
         if not request.contract_hash:  # a question of a recipe, or about a model
             return {}
         if request.tool_name not in self._tools:
@@ -71,9 +71,9 @@ class Defaults:
         left_out = {
             f"/{place.replace('.', '/')}": how
             for place, how in made.items()
-            if _leaves_out(found.args, place.split("."))
+            if _leaves_out(confirmation.args, place.split("."))
         }
-        declared = tool.input.defaults(found.args)
+        declared = tool.input.defaults(confirmation.args)
         return {**declared, **left_out} if declared is not None else None
 
     async def _find(self, name: str) -> Tool | None:

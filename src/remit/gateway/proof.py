@@ -83,20 +83,20 @@ class Proofs:
         """Return whether approvals that are given so can count."""
         return self.mode == "any" or kind in _ACCEPTED[self.mode]
 
-    async def refusal(self, request: ConfirmationRequested, said: ConfirmationDecided, at: int | None = None) -> str:
+    async def refusal(self, request: ConfirmationRequested, decided: ConfirmationDecided, at: int | None = None) -> str:
         """Return why an approval does not count; empty: it does.
 
         A key counts if it is valid now, or was `at` that moment, in microseconds since the Unix epoch.
         """
         if self.mode == "any":
             return ""
-        if self.mode != "terminal" and not self._own and said.by == request.principal:
-            return f"{said.by} requested this call and cannot approve it"
-        if said.proof in _ACCEPTED[self.mode]:
+        if self.mode != "terminal" and not self._own and decided.by == request.principal:
+            return f"{decided.by} requested this call and cannot approve it"
+        if decided.proof in _ACCEPTED[self.mode]:
             return ""
-        if not said.signature:
+        if not decided.signature:
             return f"an approval must be {_WORDS[self.mode]}"
-        return "" if await self.signed(request, said, at) else f"the signature is not by {said.by}"
+        return "" if await self.signed(request, decided, at) else f"the signature is not by {decided.by}"
 
     async def counted(
         self, request: ConfirmationRequested, approvals: Iterable[tuple[ConfirmationDecided, int | None]]
@@ -112,10 +112,10 @@ class Proofs:
                 confirmation_decideds.append(decision)
         return confirmation_decideds
 
-    async def signed(self, request: ConfirmationRequested, said: ConfirmationDecided, at: int | None = None) -> bool:
+    async def signed(self, request: ConfirmationRequested, decided: ConfirmationDecided, at: int | None = None) -> bool:
         """Say whether an answer is signed by the person that it names, with a key that is valid now, or was then."""
-        text = statement(request.confirmation, request.digest, said.decision, said.by, said.remember)
-        return await self._holds(text, said.signature, said.by, at)
+        text = statement(request.confirmation, request.digest, decided.decision, decided.by, decided.remember)
+        return await self._holds(text, decided.signature, decided.by, at)
 
     async def _holds(self, text: bytes, signature: str, by: str, at: int | None) -> bool:
         if self.signers is None or len(signature) > _LONGEST or not by or by.startswith("-"):
@@ -179,7 +179,7 @@ async def _verified(text: bytes, signature: str, by: str, signers: Path, at: int
     return status == 0
 
 
-async def _ran(words: list[str], given: bytes) -> tuple[int, bytes]:
+async def _ran(words: list[str], stdin: bytes) -> tuple[int, bytes]:
     program = shutil.which(_PROGRAM)
     if program is None:
         raise UsageError(
@@ -194,7 +194,7 @@ async def _ran(words: list[str], given: bytes) -> tuple[int, bytes]:
     )
     try:
         async with asyncio.timeout(_PATIENCE_S):
-            out, _ = await child.communicate(given)
+            out, _ = await child.communicate(stdin)
     except TimeoutError:
         child.kill()
         await child.wait()

@@ -178,9 +178,9 @@ def probes_of(providers: Sequence[object]) -> dict[str, Probe]:
     return {MCP: _all_of(probed), **probes} if probed else {}
 
 
-def unavailable(keys: Sequence[str], why: str) -> dict[str, Probe]:
+def unavailable(keys: Sequence[str], reason: str) -> dict[str, Probe]:
     """Probes of dependencies that are not used here, and of `mcp`."""
-    state = DependencyState(ready=False, code=Code.DEP_UNAVAILABLE.name, detail=why)
+    state = DependencyState(ready=False, code=Code.DEP_UNAVAILABLE.name, detail=reason)
 
     async def never() -> DependencyState:
         return state

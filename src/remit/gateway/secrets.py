@@ -186,8 +186,8 @@ class TakenSecrets:
         try:
             encoded = as_json(value)
         except Exception as error:  # noqa: BLE001 - a value may bring code of its own
-            why = error.message if isinstance(error, RemitError) else type(error).__name__
-            reason = self.text(f"the tool returned a value that JSON cannot represent: {why}")
+            cause = error.message if isinstance(error, RemitError) else type(error).__name__
+            reason = self.text(f"the tool returned a value that JSON cannot represent: {cause}")
             raise ProviderError(
                 reason, cause=Code.BadGateway, code=Code.RESULT_NOT_ENCODABLE, effect="committed"
             ) from None

@@ -239,7 +239,7 @@ class ModelSums:
         copy = state.copies.get(event.stream)
         if isinstance(payload, JobForked):
             state.copies = {
-                stream: one for stream, one in state.copies.items() if one.position + _COPIED > placed.position
+                stream: copied for stream, copied in state.copies.items() if copied.position + _COPIED > placed.position
             }
             state.copies[event.stream] = _Copy(event.seq + payload.taken, placed.position + payload.taken)
         elif copy is not None and event.seq <= copy.until:
@@ -350,8 +350,8 @@ _NOTHING: Final = Spent()
 _sums: Final = msgspec.json.Decoder(list[Sum]).decode
 
 
-def _key(one: Sum) -> tuple[str, str, str, tuple[str, ...]]:
-    return one.stream, one.principal, one.model, one.budgets
+def _key(total: Sum) -> tuple[str, str, str, tuple[str, ...]]:
+    return total.stream, total.principal, total.model, total.budgets
 
 
 def _part(day: int) -> str:

@@ -57,10 +57,10 @@ class CallJudge:
         known = self._open.get(tool)
         return await self._judged(tool, args) if known is None else _fitting(self._services, known, args)
 
-    async def _judged(self, asked: str, given: dict[str, Any]) -> Judged:
+    async def _judged(self, tool_name: str, arguments: dict[str, Any]) -> Judged:
         services, caller, policy = self._services, self._caller, self._policy
         try:
-            tool, args = await services.catalog.resolve(asked, given)
+            tool, args = await services.catalog.resolve(tool_name, arguments)
         except ResolveError as error:
             return Judged(effect="refused", code=error.code.name, reason=error.reason)
         name = tool.meta.name
@@ -79,8 +79,8 @@ class CallJudge:
         )
         remembered = await self._approvals(name)
         judged = _judgement(services, tool, args, policy.decide(query, remembered=remembered))
-        if judged is RUNS and args is given and policy.outlook(tool.meta, tool.key, caller) == "runs":
-            self._open[asked] = tool
+        if judged is RUNS and args is arguments and policy.outlook(tool.meta, tool.key, caller) == "runs":
+            self._open[tool_name] = tool
         return judged
 
     async def _approvals(self, tool: str) -> list[Remembered]:

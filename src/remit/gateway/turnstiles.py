@@ -245,12 +245,12 @@ class Turnstiles:
         if limit.each is not None:
             key = sha256(caller.value(limit.each).encode()).removeprefix("sha256:")[:_DIGITS]
             row += f"/{key[:_SHARED]}"
-        found = self._open.get((row, key))
-        if found is None:
+        turnstile = self._open.get((row, key))
+        if turnstile is None:
             if len(self._open) >= _MOST:
                 self._open = {name: each for name, each in self._open.items() if not each.idle}
-            found = self._open[row, key] = Turnstile(self._journal, row, key, limit, self._process, self._tasks)
-        return found
+            turnstile = self._open[row, key] = Turnstile(self._journal, row, key, limit, self._process, self._tasks)
+        return turnstile
 
     async def fills(self) -> dict[str, dict[str, float]]:
         """Return how full each bound is of the limits that all callers share, in percent. Raises JournalError."""

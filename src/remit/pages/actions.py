@@ -66,82 +66,82 @@ class Verified(PageView, frozen=True, kw_only=True):
     report: VerifyReport
 
 
-async def cancel(asked: PageRequest) -> See:
+async def cancel(request: PageRequest) -> See:
     """Ask a job to stop."""
-    job = asked.path["job"]
-    await asked.service.jobs.cancel(job, by=asked.principal, reason=asked.form.reason)
+    job = request.path["job"]
+    await request.service.jobs.cancel(job, by=request.principal, reason=request.form.reason)
     return _back(job)
 
 
-async def resume(asked: PageRequest) -> See:
+async def resume(request: PageRequest) -> See:
     """Make a job due now, whatever it waits for."""
-    job = asked.path["job"]
-    await asked.service.jobs.resume(job)
+    job = request.path["job"]
+    await request.service.jobs.resume(job)
     return _back(job)
 
 
-async def retry(asked: PageRequest) -> See:
+async def retry(request: PageRequest) -> See:
     """Create a job that takes over what this one recorded, and goes on where it failed."""
-    form: RetryForm = asked.form
-    await may_retry(asked.service.jobs, asked.access, asked.path)
-    retried = await asked.service.jobs.retry(
-        asked.path["job"], form.step.strip(), repeat=form.repeat == "yes", by=asked.principal, reason=form.reason
+    form: RetryForm = request.form
+    await may_retry(request.service.jobs, request.access, request.path)
+    retried = await request.service.jobs.retry(
+        request.path["job"], form.step.strip(), repeat=form.repeat == "yes", by=request.principal, reason=form.reason
     )
     return _back(retried.job)
 
 
-async def signal(asked: PageRequest) -> See:
+async def signal(request: PageRequest) -> See:
     """Send a job a signal."""
-    job, form = asked.path["job"], asked.form
-    await asked.service.jobs.signal(job, form.name, json_value(form.payload, "The payload"), by=asked.principal)
+    job, form = request.path["job"], request.form
+    await request.service.jobs.signal(job, form.name, json_value(form.payload, "The payload"), by=request.principal)
     return _back(job)
 
 
-async def decide(asked: PageRequest) -> See:
+async def decide(request: PageRequest) -> See:
     """Resolve a step."""
-    job, form = asked.path["job"], asked.form
+    job, form = request.path["job"], request.form
     value = json_value(form.value, "The value") if form.decision == "done" else None
-    await asked.service.steps.decide(
+    await request.service.steps.decide(
         job,
-        asked.path["step"],
+        request.path["step"],
         form.decision,
         value,
         attempt=form.attempt,
-        by=asked.principal,
+        by=request.principal,
         reason=form.reason,
     )
     return _back(job)
 
 
-async def replay(asked: PageRequest) -> ReplayResult:
+async def replay(request: PageRequest) -> ReplayResult:
     """Run a job's recipe again on its record alone: nothing is called."""
-    report = await asked.service.jobs.replay(asked.path["job"])
+    report = await request.service.jobs.replay(request.path["job"])
     return ReplayResult(title="Replay", report=report)
 
 
-async def verify(asked: PageRequest) -> Verified:
+async def verify(request: PageRequest) -> Verified:
     """Check that nothing recorded of a job, and of all that belongs to it, was changed."""
-    job = asked.path["job"]
-    report = await asked.service.streams.verify(job)
+    job = request.path["job"]
+    report = await request.service.streams.verify(job)
     title = "The record was changed" if report.problems else "The record holds"
     return Verified(title=title, job=job, report=report)
 
 
-async def kept(asked: PageRequest) -> PageFile:
+async def kept(request: PageRequest) -> PageFile:
     """A value that is too large for a page: a job's input or result, a step's arguments or value."""
-    job, what = asked.path["job"], asked.path["what"]
-    view = await asked.service.jobs.view(job)
+    job, what = request.path["job"], request.path["what"]
+    view = await request.service.jobs.view(job)
     values = {"input": view.input, "result": view.result}
     if what not in values:
         raise NotFoundError("There is no such value.", code=Code.PATH_UNKNOWN)
     return PageFile(f"{job}-{what}.json", _saved(values[what]))
 
 
-async def kept_of_step(asked: PageRequest) -> PageFile:
+async def kept_of_step(request: PageRequest) -> PageFile:
     """The same of a step: its arguments or its value."""
-    job, step, what = (asked.path[name] for name in ("job", "step", "what"))
-    view = await asked.service.steps.view(job, step)
-    args = view.args if view.args is not None else wanted(await asked.service.confirmations.pending(job), step)
+    job, step, what = (request.path[name] for name in ("job", "step", "what"))
+    view = await request.service.steps.view(job, step)
+    args = view.args if view.args is not None else wanted(await request.service.confirmations.pending(job), step)
     values = {"args": args, "value": view.value}
     if what not in values:
         raise NotFoundError("There is no such value.", code=Code.PATH_UNKNOWN)

@@ -81,10 +81,10 @@ class AnswersDone(PageView, frozen=True, kw_only=True):
     done: int
 
 
-async def review(asked: PageRequest) -> Review:
+async def review(request: PageRequest) -> Review:
     """The questions that were selected, each with everything that an answer is bound to."""
-    form: Selection = asked.form
-    pending = await _answerable(asked)
+    form: Selection = request.form
+    pending = await _answerable(request)
     wanted = {question.confirmation for question in form.of(pending) if group_of(question) in form.whole} | set(
         form.pick
     )
@@ -92,28 +92,28 @@ async def review(asked: PageRequest) -> Review:
     return _review(form, form.decision, questions, lost=len(wanted) - len(questions))
 
 
-async def answer(decision: Decision, asked: PageRequest) -> Review | AnswersDone:
+async def answer(decision: Decision, request: PageRequest) -> Review | AnswersDone:
     """Answer each question that was shown, bound to the digest that was shown."""
-    form: AnswersForm = asked.form
+    form: AnswersForm = request.form
     digests = [(name, digest) for name, _, digest in (text.partition(" ") for text in form.seen)]
     if not digests or len(digests) > MOST:
         raise UsageError("The form names no question, or too many.", code=Code.INVALID_INPUT)
     if len(digests) > TYPED and form.number.strip() != str(len(digests)):
         names = {name for name, _ in digests}
-        questions = [question for question in await _answerable(asked) if question.confirmation in names]
+        questions = [question for question in await _answerable(request) if question.confirmation in names]
         wrong = f"Type the number of questions: {len(questions)}."
         return _review(form, decision, questions, lost=len(names) - len(questions), wrong=wrong)
-    confirmations = asked.service.confirmations
+    confirmations = request.service.confirmations
     for name, _ in digests:
-        await check_reach(asked.service, asked.access, {"confirmation": name})
+        await check_reach(request.service, request.access, {"confirmation": name})
     before = {name: await confirmations.view(name) for name, _ in digests}
     answers = await answer_each(
         confirmations,
         digests,
         decision,
-        by=asked.principal,
+        by=request.principal,
         reason=form.reason,
-        proof="token" if asked.access.principal else "",
+        proof="token" if request.access.principal else "",
     )
     outcomes = [
         QuestionOutcome(question=before[name], answered=question)
@@ -128,9 +128,9 @@ async def answer(decision: Decision, asked: PageRequest) -> Review | AnswersDone
     )
 
 
-async def _answerable(asked: PageRequest) -> list[ConfirmationView]:
-    pending = await asked.service.confirmations.pending()
-    return [question for question in pending if not hindrance(question, asked.access)]
+async def _answerable(request: PageRequest) -> list[ConfirmationView]:
+    pending = await request.service.confirmations.pending()
+    return [question for question in pending if not hindrance(question, request.access)]
 
 
 def _review(

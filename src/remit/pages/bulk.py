@@ -98,21 +98,21 @@ class BulkDone(PageView, frozen=True, kw_only=True):
     done: int
 
 
-async def preview(asked: PageRequest) -> BulkPreview:
+async def preview(request: PageRequest) -> BulkPreview:
     """Return what a filter finds that this can be done to."""
-    return await _preview(asked, asked.query.action, asked.query.parsed())
+    return await _preview(request, request.query.action, request.query.parsed())
 
 
-async def carry_out(action: Action, asked: PageRequest) -> BulkPreview | BulkDone:
+async def carry_out(action: Action, request: PageRequest) -> BulkPreview | BulkDone:
     """Do it to the jobs that were shown; if there are others by now, show those instead."""
-    form: BulkForm = asked.form
-    jobs, _ = await _found(asked, action, form)
+    form: BulkForm = request.form
+    jobs, _ = await _found(request, action, form)
     if form.seen != _seen(action, jobs):
         changed = "Other jobs match by now. Look at them, and confirm again."
-        return await _preview(asked, action, form, wrong=changed, status=Code.CONFIRMATION_MISMATCH.http)
+        return await _preview(request, action, form, wrong=changed, status=Code.CONFIRMATION_MISMATCH.http)
     if len(jobs) > TYPED and form.number.strip() != str(len(jobs)):
-        return await _preview(asked, action, form, wrong=f"Type the number of jobs: {len(jobs)}.", status=400)
-    outcomes = [await _one(asked, action, row) for row in jobs]
+        return await _preview(request, action, form, wrong=f"Type the number of jobs: {len(jobs)}.", status=400)
+    outcomes = [await _one(request, action, row) for row in jobs]
     done = sum(not outcome.code for outcome in outcomes)
     return BulkDone(
         title=f"{action.capitalize()}: {done} of {len(outcomes)} jobs",
@@ -124,9 +124,9 @@ async def carry_out(action: Action, asked: PageRequest) -> BulkPreview | BulkDon
 
 
 async def _preview(
-    asked: PageRequest, action: Action, query: Listed, *, wrong: str = "", status: int = 200
+    request: PageRequest, action: Action, query: Listed, *, wrong: str = "", status: int = 200
 ) -> BulkPreview:
-    jobs, more = await _found(asked, action, query)
+    jobs, more = await _found(request, action, query)
     return BulkPreview(
         title=f"{action.capitalize()} {len(jobs)} {'job' if len(jobs) == 1 else 'jobs'}",
         status=status,
@@ -135,20 +135,20 @@ async def _preview(
         kept=_kept(query),
         number=len(jobs),
         more=more,
-        examples=tuple(line_of(row, asked.now) for row in jobs[:_EXAMPLES]),
+        examples=tuple(line_of(row, request.now) for row in jobs[:_EXAMPLES]),
         seen=_seen(action, jobs),
         typed=len(jobs) > TYPED,
-        able=asked.access.allows(_SCOPES[action]),
+        able=request.access.allows(_SCOPES[action]),
         wrong=wrong,
     )
 
 
-async def _found(asked: PageRequest, action: Action, query: Listed) -> tuple[list[JobRow], bool]:
+async def _found(request: PageRequest, action: Action, query: Listed) -> tuple[list[JobRow], bool]:
     """The newest jobs that this can be done to, and whether there are more."""
     states = tuple(state for state in _STATES[action] if not query.state or state in query.state)
     if not states:
         return [], False
-    matches = await matching(asked, query, MOST, states)
+    matches = await matching(request, query, MOST, states)
     return matches.rows, matches.next is not None
 
 
@@ -160,36 +160,36 @@ def _kept(query: Listed) -> dict[str, object]:
     return {name: getattr(query, name) for name in Listed.__struct_fields__ if name != "before"}
 
 
-async def _one(asked: PageRequest, action: Action, row: JobRow) -> BulkOutcome:
+async def _one(request: PageRequest, action: Action, row: JobRow) -> BulkOutcome:
     made = code = message = ""
     try:
-        made = await _ACTIONS[action](asked, row.job)
+        made = await _ACTIONS[action](request, row.job)
     except RemitError as error:
         code, message = error.code.name, error.message
     except HttpProblem as problem:
         code, message = problem.name, problem.detail
-    return BulkOutcome(line=line_of(row, asked.now), made=made, code=code, message=message)
+    return BulkOutcome(line=line_of(row, request.now), made=made, code=code, message=message)
 
 
-async def _cancel(asked: PageRequest, job: str) -> str:
-    await asked.service.jobs.cancel(job, by=asked.principal, reason=asked.form.reason)
+async def _cancel(request: PageRequest, job: str) -> str:
+    await request.service.jobs.cancel(job, by=request.principal, reason=request.form.reason)
     return ""
 
 
-async def _resume(asked: PageRequest, job: str) -> str:
-    await asked.service.jobs.resume(job)
+async def _resume(request: PageRequest, job: str) -> str:
+    await request.service.jobs.resume(job)
     return ""
 
 
-async def _signal(asked: PageRequest, job: str) -> str:
-    payload = json_value(asked.form.payload, "The payload")
-    await asked.service.jobs.signal(job, asked.form.signal, payload, by=asked.principal)
+async def _signal(request: PageRequest, job: str) -> str:
+    payload = json_value(request.form.payload, "The payload")
+    await request.service.jobs.signal(job, request.form.signal, payload, by=request.principal)
     return ""
 
 
-async def _retry(asked: PageRequest, job: str) -> str:
-    await may_retry(asked.service.jobs, asked.access, {"job": job})
-    return (await asked.service.jobs.retry(job, by=asked.principal, reason=asked.form.reason)).job
+async def _retry(request: PageRequest, job: str) -> str:
+    await may_retry(request.service.jobs, request.access, {"job": job})
+    return (await request.service.jobs.retry(job, by=request.principal, reason=request.form.reason)).job
 
 
 _ACTIONS: Final[dict[Action, Callable[[PageRequest, str], Awaitable[str]]]] = {

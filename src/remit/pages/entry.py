@@ -150,13 +150,13 @@ class ConsoleEntry:
         await self._end(cookie_of(headers))
         return _set(headers, "")
 
-    def check(self, visitor: Visitor, headers: Mapping[str, str], given: str) -> None:
+    def check(self, visitor: Visitor, headers: Mapping[str, str], token: str) -> None:
         """Raise Problem unless a form comes from a page of ours, made for this visitor."""
         host, origin = headers.get("host", "").lower(), headers.get("origin", "").lower()
         site = headers.get("sec-fetch-site", "same-origin")
         if origin not in {f"http://{host}", f"https://{host}"} or site != "same-origin":
             raise HttpProblem(Code.ORIGIN_REFUSED, "The form was not sent from a page of this server.")
-        if not (visitor.csrf and hmac.compare_digest(visitor.csrf.encode(), given.encode())):
+        if not (visitor.csrf and hmac.compare_digest(visitor.csrf.encode(), token.encode())):
             raise HttpProblem(Code.FORM_OUTDATED)
 
     def _session(self, cookie: str) -> ConsoleSession | None:
@@ -196,12 +196,12 @@ def _digest(cookie: str) -> bytes:
 
 def cookie_of(headers: Mapping[str, str]) -> str:
     """The value of our cookie; empty if there is none, or it is not one that we make."""
-    found = {}
+    cookies = {}
     for pair in headers.get("cookie", "").split(";"):
         name, _, value = pair.strip().partition("=")
-        found[name] = value
+        cookies[name] = value
     secure, plain = (_name(headers, secure=secure) for secure in (True, False))
-    value = found.get(secure) or found.get(plain, "")
+    value = cookies.get(secure) or cookies.get(plain, "")
     return value if _COOKIE.fullmatch(value) else ""
 
 

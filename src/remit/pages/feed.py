@@ -120,7 +120,7 @@ class LiveFeed:
 
         async def make() -> bytes:
             nonlocal marked, made
-            asked = PageRequest(
+            page_request = PageRequest(
                 service=self._service,
                 path=names,
                 query=values,
@@ -132,12 +132,19 @@ class LiveFeed:
                 session=lambda: self._sessions.of(request.access.principal or ""),
                 memory=self._memory,
             )
-            mark = await page.mark(asked) if page.mark is not None else object()
+            mark = await page.mark(page_request) if page.mark is not None else object()
             if mark != marked:
-                view = await page.handler(asked)
+                view = await page.handler(page_request)
                 if isinstance(view, PageView):
                     shell = await shell_for(
-                        self._entries, self._service, self._entry, visitor, self._mark.decode(), asked.now, zone, here
+                        self._entries,
+                        self._service,
+                        self._entry,
+                        visitor,
+                        self._mark.decode(),
+                        page_request.now,
+                        zone,
+                        here,
                     )
                     made = render(view, shell)
                 marked = mark
@@ -197,8 +204,8 @@ class _Words:
         """Wait for either; the new mark of the journal."""
         streams = self._service.streams
         job = await self._service.jobs.find(self._reference)
-        reached, heard = await first(streams.changed(mark), streams.heard(job, self._heard))
-        self._heard = self._heard if heard is None else heard
+        reached, utterances = await first(streams.changed(mark), streams.heard(job, self._heard))
+        self._heard = self._heard if utterances is None else utterances
         return mark if reached is None else reached
 
 

@@ -76,7 +76,7 @@ def _field(name: str, args: Mapping[str, Any], schema: Any, *, required: bool) -
     shape: Mapping[str, Any] = schema if isinstance(schema, dict) else {}
     value, is_given = args.get(name), name in args
     choices: tuple[str, ...] = ("true", "false") if shape.get("type") == "boolean" else ()
-    kind = _kind(shape, value, given=is_given)
+    kind = _kind(shape, value, typed=is_given)
     if kind in {"text", "long"}:
         text = value if isinstance(value, str) else ""
         kind = "long" if len(text) > _LONG or "\n" in text else kind
@@ -106,9 +106,9 @@ def _words(shape: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(words) if fit else ()
 
 
-def _kind(shape: Mapping[str, Any], value: Any, *, given: bool) -> FieldKind:
+def _kind(shape: Mapping[str, Any], value: Any, *, typed: bool) -> FieldKind:
     sort = shape.get("type")
-    if given:
+    if typed:
         text = isinstance(value, str)
         number = isinstance(value, int | float) and not isinstance(value, bool)
     else:

@@ -45,7 +45,7 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True):
 
 def fields_of(text: str) -> Filter:
     """The fields of a line; of a key that comes twice the last counts, but states are added up. Raises UsageError."""
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     states, labels, words = list[str](), list[str](), list[str]()
     for word in _WORD.findall(text):
         key, colon, value = word.partition(":")
@@ -53,21 +53,21 @@ def fields_of(text: str) -> Filter:
         if key == "state" and colon:
             states += [state for state in value.split(",") if state]
         elif key in KEYS and colon:
-            found[key] = value
+            values[key] = value
         elif '"' not in word.partition("=")[0] and _LABEL.fullmatch(word):
             labels.append(word.replace('"', ""))
         else:
             words.append(word.replace('"', ""))
     if wrong := set(states) - set(STATES):
         raise UsageError(f"There is no state {line(min(wrong))!r:.60}.", code=Code.INVALID_INPUT)
-    micros_of(found.get("since", ""))
+    micros_of(values.get("since", ""))
     return Filter(
         state=tuple(dict.fromkeys(states)),
-        recipe=found.get("recipe", ""),
+        recipe=values.get("recipe", ""),
         label=", ".join(labels),
-        principal=found.get("by", ""),
+        principal=values.get("by", ""),
         text=" ".join(words),
-        within=found.get("since", ""),
+        within=values.get("since", ""),
     )
 
 
@@ -80,7 +80,7 @@ def line_of(fields: Filter) -> str:
         ("since", fields.within),
     )
     words = [f"{key}:{_quoted(value)}" for key, value in keyed if value]
-    words += [_condition(one) for one in fields.label.split(", ") if one]
+    words += [_condition(label) for label in fields.label.split(", ") if label]
     return " ".join([*words, *filter(None, (_text(fields.text),))])
 
 

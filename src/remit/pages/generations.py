@@ -100,9 +100,9 @@ class Pair(PageView, frozen=True, kw_only=True):
     """Messages at the beginning of both prompts that are the same."""
 
 
-async def generations(asked: PageRequest) -> GenerationList:
+async def generations(request: PageRequest) -> GenerationList:
     """A page of requests."""
-    query: GenerationsQuery = asked.query
+    query: GenerationsQuery = request.query
     wanted = GenerationSearch(
         model=query.model,
         recipe=query.recipe,
@@ -111,9 +111,9 @@ async def generations(asked: PageRequest) -> GenerationList:
         before=query.before,
         limit=_LOOKED_AT,
     )
-    page = await asked.service.usage.generations(wanted)
+    page = await request.service.usage.generations(wanted)
     rows = page.rows[:_ROWS]
-    days = await _days(asked, query) if not query.recipe and not query.before else []
+    days = await _days(request, query) if not query.recipe and not query.before else []
     models = largest(days)
     return GenerationList(
         title="Generations",
@@ -126,15 +126,15 @@ async def generations(asked: PageRequest) -> GenerationList:
             ("Recipe", spreads(page.rows, lambda row: row.recipe or "session")),
         ),
         models=models,
-        cost=over_days(days, models, asked.now, "cost"),
-        tokens=over_days(days, models, asked.now, "tokens"),
+        cost=over_days(days, models, request.now, "cost"),
+        tokens=over_days(days, models, request.now, "tokens"),
     )
 
 
-async def _days(asked: PageRequest, query: GenerationsQuery) -> list[dict[str, Spent]]:
+async def _days(request: PageRequest, query: GenerationsQuery) -> list[dict[str, Spent]]:
     """Sums by model of each day, of the requests that the query names."""
     days: list[dict[str, Spent]] = []
-    for sums in await asked.service.usage.by_day(int(query.days), asked.now):
+    for sums in await request.service.usage.by_day(int(query.days), request.now):
         day: dict[str, Spent] = {}
         for (principal, model), spent in sums.items():
             if query.model in model and query.principal in {"", principal}:
@@ -143,20 +143,20 @@ async def _days(asked: PageRequest, query: GenerationsQuery) -> list[dict[str, S
     return days
 
 
-async def generation(asked: PageRequest) -> GenerationPage:
+async def generation(request: PageRequest) -> GenerationPage:
     """The page of one question. Raises NotFoundError."""
-    talk = await _talk(asked, asked.path["job"], asked.path["step"])
+    talk = await _talk(request, request.path["job"], request.path["step"])
     return GenerationPage(title=f"{talk.asked} {talk.job[-6:]} {talk.step}", talk=talk)
 
 
-async def pair(asked: PageRequest) -> Pair:
+async def pair(request: PageRequest) -> Pair:
     """Two questions side by side. Raises NotFoundError."""
-    places = [call.partition(" ") for call in asked.query.call]
+    places = [call.partition(" ") for call in request.query.call]
     if len(places) != _PAIR:
         return Pair(title="Two generations", selected=len(places), talks=(), same=0)
     for job, _, _ in places:  # they stand in no path
-        await check_reach(asked.service, asked.access, {"job": job})
-    a, b = [await _talk(asked, job, step) for job, _, step in places]
+        await check_reach(request.service, request.access, {"job": job})
+    a, b = [await _talk(request, job, step) for job, _, step in places]
     return Pair(title="Two generations", selected=_PAIR, talks=(a, b), same=_same(a, b))
 
 
@@ -165,11 +165,11 @@ def _same(a: GenerationTalk, b: GenerationTalk) -> int:
     if a.before or b.before:
         return 0
     pairs = zip(a.said, b.said, strict=False)
-    return next((number for number, (one, other) in enumerate(pairs) if one != other), min(len(a.said), len(b.said)))
+    return next((number for number, (left, other) in enumerate(pairs) if left != other), min(len(a.said), len(b.said)))
 
 
-async def _talk(asked: PageRequest, reference: str, step: str) -> GenerationTalk:
-    service = asked.service
+async def _talk(request: PageRequest, reference: str, step: str) -> GenerationTalk:
+    service = request.service
     job = await service.jobs.find(reference)
     story = await service.streams.story(job)
     erased = False

@@ -94,21 +94,21 @@ class InboxPage(PageView, frozen=True, kw_only=True):
     principals: tuple[str, ...]
 
 
-async def inbox(asked: PageRequest) -> InboxPage:
+async def inbox(request: PageRequest) -> InboxPage:
     """The lists."""
-    confirmations, query = asked.service.confirmations, asked.query
-    pending = [question for question in await confirmations.pending() if sees_tool(asked.access, question.tool)]
+    confirmations, query = request.service.confirmations, request.query
+    pending = [question for question in await confirmations.pending() if sees_tool(request.access, question.tool)]
     answered = await confirmations.answered(limit=_ANSWERED)
     shown = query.of(pending)
-    mine = [question for question in shown if not hindrance(question, asked.access)]
-    others = [question for question in shown if hindrance(question, asked.access)]
+    mine = [question for question in shown if not hindrance(question, request.access)]
+    others = [question for question in shown if hindrance(question, request.access)]
     return InboxPage(
         title="Inbox",
         filter=query,
         mine=grouped(mine),
-        waiting=sum(not hindrance(question, asked.access) for question in pending),
+        waiting=sum(not hindrance(question, request.access) for question in pending),
         others=tuple(entry for group in grouped(others) for entry in group.entries),
-        answered=tuple(question for question in answered if sees_tool(asked.access, question.tool)),
+        answered=tuple(question for question in answered if sees_tool(request.access, question.tool)),
         done=await confirmations.view(query.done) if query.done else None,
         tools=_names(question.tool for question in pending),
         recipes=_names(question.recipe for question in pending),
@@ -131,8 +131,8 @@ def grouped(questions: list[ConfirmationView]) -> tuple[InboxGroup, ...]:
             name=name,
             recipe="" if members[0].tool else members[0].recipe,
             entries=tuple(
-                InboxEntry(question=one, args=args, group=name)
-                for one, args in zip(members, telling(members), strict=True)
+                InboxEntry(question=member, args=args, group=name)
+                for member, args in zip(members, telling(members), strict=True)
             ),
         )
         for name, members in groups.items()
@@ -161,8 +161,8 @@ async def answerable(service: Service, access: Access) -> int:
     return sum(not hindrance(question, access) for question in pending)
 
 
-def _names(found: Iterable[str]) -> tuple[str, ...]:
-    return tuple(sorted({name for name in found if name}))
+def _names(names: Iterable[str]) -> tuple[str, ...]:
+    return tuple(sorted({name for name in names if name}))
 
 
 PAGES: Final = (

@@ -221,13 +221,13 @@ class After(msgspec.Struct, frozen=True, kw_only=True):
     after: int = 0
 
 
-async def job(asked: PageRequest) -> JobDetailPage:
+async def job(request: PageRequest) -> JobDetailPage:
     """The job's page. Raises NotFoundError."""
-    query: JobPageQuery = asked.query
-    name = await asked.service.jobs.find(asked.path["job"])
-    questions = await asked.service.confirmations.pending(name)
-    known = await asked.memory.story(name)
-    story, until = known.story, known.story.ended_at or asked.now
+    query: JobPageQuery = request.query
+    name = await request.service.jobs.find(request.path["job"])
+    questions = await request.service.confirmations.pending(name)
+    known = await request.memory.story(name)
+    story, until = known.story, known.story.ended_at or request.now
     drifted = drifted_in(story)
     window = window_of(query.zoom, story, until)
     scale = scale_of(story, until, fold=query.time != "whole", window=window)
@@ -238,22 +238,22 @@ async def job(asked: PageRequest) -> JobDetailPage:
     start = 0 if len(rows) <= WHOLE else max(0, min(query.from_ - 1, len(rows) - 1))
     shown_now = rows if len(rows) <= WHOLE else rows[start : start + WINDOW]
     input_value = given_of(known.input)
-    stands, created = standing(known.row, asked.now), story.history.created or JobCreated(kind="recipe", name="")
+    stands, created = standing(known.row, request.now), story.history.created or JobCreated(kind="recipe", name="")
     retry_of, fork_of = origin_of(story.history.forked)
     return JobDetailPage(
         title=f"{known.row.title or known.row.name} {name[-6:]}",
         row=known.row,
         deeds=deeds_of(known, questions),
-        known=known.row.name in asked.service.recipes.names(),
+        known=known.row.name in request.service.recipes.names(),
         created_at=story.created_at,
         ended_at=story.ended_at,
         created=created,
         error=known.error,
         retry_of=retry_of,
         fork_of=fork_of,
-        retries=await _labelled(asked, RETRY_OF, name),
+        retries=await _labelled(request, RETRY_OF, name),
         continues=_earlier(known.input),
-        continued=await _labelled(asked, CONTINUES, name),
+        continued=await _labelled(request, CONTINUES, name),
         ticket=known.row.labels.get("ticket", "") if known.row.name == _TICKET_RUN else "",
         events=story.events,
         query=query,
@@ -271,7 +271,7 @@ async def job(asked: PageRequest) -> JobDetailPage:
         picture=picture_of(story, known.plain, scale, until) if len(known.plain) > 1 else None,
         strip=strip_of(rows) if len(rows) > WHOLE else None,
         marks=tuple(ScaleMark(round(fold.x, 1), "") for fold in scale.folds),
-        detail=await _detail(asked, known, query.step) if query.step else None,
+        detail=await _detail(request, known, query.step) if query.step else None,
         input=shown(input_value),
         nulls=len(known.input) - len(input_value) if isinstance(input_value, dict) else 0,
         result=shown(known.result) if known.completed else None,
@@ -285,29 +285,29 @@ def _models(spent: Spent) -> str:
     return f"{spent.calls:,} request{'s' * (spent.calls != 1)}, {spent.tokens:,} tokens, {cost}"
 
 
-async def _labelled(asked: PageRequest, label: str, job: str) -> tuple[str, ...]:
+async def _labelled(request: PageRequest, label: str, job: str) -> tuple[str, ...]:
     """The newest jobs whose label names this one."""
-    return tuple(row.job for row in await asked.service.jobs.rows(labels={label: job}, limit=_RELATED))
+    return tuple(row.job for row in await request.service.jobs.rows(labels={label: job}, limit=_RELATED))
 
 
-def _earlier(given: Any) -> str:
+def _earlier(args: Any) -> str:
     """The job whose conversation an agent was given; empty for what was given none."""
-    earlier = given.get("earlier") if isinstance(given, dict) else None
+    earlier = args.get("earlier") if isinstance(args, dict) else None
     job = earlier.get("job") if isinstance(earlier, dict) else None
     return job if isinstance(job, str) else ""
 
 
-async def moved(asked: PageRequest) -> object:
+async def moved(request: PageRequest) -> object:
     """Return what stays equal while nothing happens to the job."""
-    row = await asked.service.jobs.row(await asked.service.jobs.find(asked.path["job"]))
-    return row, await answerable(asked.service, asked.access)
+    row = await request.service.jobs.row(await request.service.jobs.find(request.path["job"]))
+    return row, await answerable(request.service, request.access)
 
 
-async def events(asked: PageRequest) -> EventsPage:
+async def events(request: PageRequest) -> EventsPage:
     """A page of the record. Raises NotFoundError."""
-    name = await asked.service.jobs.find(asked.path["job"])
-    stream = asked.service.streams.name(name)
-    read_events = await asked.service.streams.events(stream, asked.query.after)
+    name = await request.service.jobs.find(request.path["job"])
+    stream = request.service.streams.name(name)
+    read_events = await request.service.streams.events(stream, request.query.after)
     shown_now = read_events[:_EVENTS]
     return EventsPage(
         title=f"Events of {name}",
@@ -320,8 +320,8 @@ async def events(asked: PageRequest) -> EventsPage:
     )
 
 
-async def _detail(asked: PageRequest, known: JobStory, step: str) -> Detail:
-    view = await asked.service.steps.view_in(known.story, known.row.job, step)
+async def _detail(request: PageRequest, known: JobStory, step: str) -> Detail:
+    view = await request.service.steps.view_in(known.story, known.row.job, step)
     return Detail(
         view=view,
         told=view.narrative,
@@ -364,10 +364,10 @@ def deeds_of(known: JobStory, questions: list[ConfirmationView]) -> Deeds:
     calls = [row for row in known.plain if row.meta.tool_name]
     writes = [row for row in calls if _matters(row)]
     reads = Counter(row.meta.tool_name for row in calls if not _matters(row)).most_common()
-    told = [step for row in writes[:_DEEDS] if (step := known.story.told(row.step)) is not None]
+    narratives = [step for row in writes[:_DEEDS] if (step := known.story.told(row.step)) is not None]
     return Deeds(
-        writes=tuple(_deed(step, wanted(questions, step.step)) for step in told),
-        more=len(writes) - len(told),
+        writes=tuple(_deed(step, wanted(questions, step.step)) for step in narratives),
+        more=len(writes) - len(narratives),
         reads=tuple(reads[:_READS]),
         more_reads=sum(number for _, number in reads[_READS:]),
     )
@@ -379,20 +379,20 @@ def _matters(row: StepRow) -> bool:
     return risk != "read_only" if risk else row.state in {"waiting", "blocked"}
 
 
-def _deed(told: StepNarrative, args: Any) -> Deed:
-    mark, tone = MARKS[told.state]
-    answers = [answer for confirmation in told.confirmations for answer in confirmation.decisions]
+def _deed(narrative: StepNarrative, args: Any) -> Deed:
+    mark, tone = MARKS[narrative.state]
+    answers = [answer for confirmation in narrative.confirmations for answer in confirmation.decisions]
     people = [f"{_ANSWERS.get(answer.decision, answer.decision)} by {answer.by}" for answer in answers if answer.by]
     return Deed(
-        step=told.step,
-        name=told.name.removeprefix("tool."),
-        state=told.state,
+        step=narrative.step,
+        name=narrative.name.removeprefix("tool."),
+        state=narrative.state,
         mark=mark,
         tone=tone,
-        given=_plain(told.args_preview) or (words_of(args) if args is not None else ""),
-        came=f"{told.code}: {told.reason}" if told.code else _plain(told.result_preview),
-        allowed=", ".join(people) or (f"rule {told.rule_id}" if told.rule_id else ""),
-        effect=told.state_diff.words if told.state_diff is not None else "",
+        given=_plain(narrative.args_preview) or (words_of(args) if args is not None else ""),
+        came=f"{narrative.code}: {narrative.reason}" if narrative.code else _plain(narrative.result_preview),
+        allowed=", ".join(people) or (f"rule {narrative.rule_id}" if narrative.rule_id else ""),
+        effect=narrative.state_diff.words if narrative.state_diff is not None else "",
     )
 
 

@@ -75,8 +75,8 @@ class JobsQuery(Filter, frozen=True, kw_only=True):
         if wrong := set(self.state) - set(STATES):
             raise UsageError(f"There is no state {min(wrong)!r:.60}.", code=Code.INVALID_INPUT)
         micros_of(self.within)
-        said = msgspec.structs.asdict(fields_of(" ".join(filter(None, (self.line, self.q))))) if self.q else {}
-        return msgspec.structs.replace(self, q="", **said)
+        parsed = msgspec.structs.asdict(fields_of(" ".join(filter(None, (self.line, self.q))))) if self.q else {}
+        return msgspec.structs.replace(self, q="", **parsed)
 
 
 class Save(msgspec.Struct, frozen=True, kw_only=True):
@@ -136,45 +136,45 @@ class JobsPage(PageView, frozen=True, kw_only=True):
     """Continue after this job; empty: this is the last page."""
 
 
-async def jobs(asked: PageRequest) -> JobsPage:
+async def jobs(request: PageRequest) -> JobsPage:
     """One page. An unknown state, an odd age, or a label that is not KEY=VALUE raises UsageError."""
-    query: JobsQuery = asked.query.parsed()
-    listing = await matching(asked, query, int(query.size or _PAGE))
+    query: JobsQuery = request.query.parsed()
+    listing = await matching(request, query, int(query.size or _PAGE))
     filters = {name: value for name, value in msgspec.structs.asdict(query).items() if name != "before"}
     address = link("", **filters).removeprefix("?")
-    views = await asked.service.saved_views.of(asked.principal)
-    counts = await asked.service.jobs.counts()
-    recipes = asked.service.recipes.names()
-    lines = tuple(line_of(row, asked.now) for row in listing.rows)
+    views = await request.service.saved_views.of(request.principal)
+    counts = await request.service.jobs.counts()
+    recipes = request.service.recipes.names()
+    lines = tuple(line_of(row, request.now) for row in listing.rows)
     return JobsPage(
         title="Jobs",
         filter=query,
         choices=tuple(StateChoice(state, counts.get(state, 0), state in query.state) for state in STATES),
         completions=_completed(query.line, recipes, lines),
         columns=query.col[:_COLUMNS],
-        lines=tuple([await _with_cells(asked, one, query.col[:_COLUMNS]) for one in lines]) if query.col else lines,
+        lines=tuple([await _with_cells(request, line, query.col[:_COLUMNS]) for line in lines]) if query.col else lines,
         views=tuple(views),
-        view=next((one for one in views if one.query == address), None),
+        view=next((view for view in views if view.query == address), None),
         address=address,
         kept=filters,
         next=listing.next or "",
     )
 
 
-async def hints(asked: PageRequest) -> Hints:
+async def hints(request: PageRequest) -> Hints:
     """Count the jobs of a line that is being typed, and complete it."""
-    line: str = asked.query.q
+    line: str = request.query.q
     try:
         query = JobsQuery(q=line).parsed()
     except UsageError as error:
         return Hints(title="", words=error.message, completions=())
-    rows = (await matching(asked, JobsQuery(), _PAGE)).rows
-    found = _completed(line, asked.service.recipes.names(), [line_of(row, asked.now) for row in rows])
+    rows = (await matching(request, JobsQuery(), _PAGE)).rows
+    suggestions = _completed(line, request.service.recipes.names(), [line_of(row, request.now) for row in rows])
     if query.text or query.principal:
-        return Hints(title="", words="", completions=found)
-    number = len((await matching(asked, query, _COUNTED)).rows)
+        return Hints(title="", words="", completions=suggestions)
+    number = len((await matching(request, query, _COUNTED)).rows)
     words = f"{number:,}{'+' if number == _COUNTED else ''} job{'s' * (number != 1)}"
-    return Hints(title="", words=words, completions=found)
+    return Hints(title="", words=words, completions=suggestions)
 
 
 def _completed(text: str, recipes: list[str], lines: Iterable[JobListRow]) -> tuple[str, ...]:
@@ -182,10 +182,10 @@ def _completed(text: str, recipes: list[str], lines: Iterable[JobListRow]) -> tu
     return completions(f"{text} " if text and not text.endswith(":") else text, recipes, labels, ())
 
 
-async def _with_cells(asked: PageRequest, line: JobListRow, columns: tuple[str, ...]) -> JobListRow:
+async def _with_cells(request: PageRequest, line: JobListRow, columns: tuple[str, ...]) -> JobListRow:
     """The line with the added columns: of its input and result, which are read where they are asked for."""
     sources: dict[str, Any] = {}
-    for source, reading in (("input", asked.service.jobs.input), ("result", asked.service.jobs.result)):
+    for source, reading in (("input", request.service.jobs.input), ("result", request.service.jobs.result)):
         if any(column == source or column.startswith(f"{source}.") for column in columns):
             try:
                 sources[source] = await reading(line.job)
@@ -202,10 +202,10 @@ def _leaf(value: Any, names: list[str]) -> str:
     return "" if value is None else value if isinstance(value, str) else brief(value)
 
 
-async def matching(asked: PageRequest, query: JobsQuery, limit: int, states: tuple[str, ...] = ()) -> FoundPage:
+async def matching(request: PageRequest, query: JobsQuery, limit: int, states: tuple[str, ...] = ()) -> FoundPage:
     """The newest jobs of a filter, at most so many; in `states` instead of its own, where those are given."""
     query = query.parsed()
-    since = asked.now - micros_of(query.within) if query.within else 0
+    since = request.now - micros_of(query.within) if query.within else 0
     states = states or query.state
     labels, bounds = _conditions(query)
     if query.principal or query.text:
@@ -219,8 +219,8 @@ async def matching(asked: PageRequest, query: JobsQuery, limit: int, states: tup
             before=query.before,
             limit=limit,
         )
-        return await asked.service.jobs.search(wanted)
-    rows = await asked.service.jobs.rows(
+        return await request.service.jobs.search(wanted)
+    rows = await request.service.jobs.rows(
         states,
         labels=labels,
         bounds=bounds,
@@ -231,22 +231,22 @@ async def matching(asked: PageRequest, query: JobsQuery, limit: int, states: tup
     return FoundPage(rows=rows[:limit], next=rows[limit - 1].job if len(rows) > limit else None)
 
 
-async def table(asked: PageRequest) -> PageFile:
+async def table(request: PageRequest) -> PageFile:
     """The newest jobs of a filter as CSV."""
-    found = await matching(asked, asked.query, _TABLE)
-    return PageFile("jobs.csv", job_table(found.rows).encode())
+    listing = await matching(request, request.query, _TABLE)
+    return PageFile("jobs.csv", job_table(listing.rows).encode())
 
 
-async def save(asked: PageRequest) -> See:
+async def save(request: PageRequest) -> See:
     """Keep a filter under a name."""
-    form: Save = asked.form
-    saved = await asked.service.saved_views.save(form.name, form.query, by=asked.principal)
+    form: Save = request.form
+    saved = await request.service.saved_views.save(form.name, form.query, by=request.principal)
     return See(f"/jobs?{saved.query}")
 
 
-async def remove(asked: PageRequest) -> See:
+async def remove(request: PageRequest) -> See:
     """Keep a view no more."""
-    await asked.service.saved_views.remove(asked.form.view, by=asked.principal)
+    await request.service.saved_views.remove(request.form.view, by=request.principal)
     return See("/jobs")
 
 

@@ -168,11 +168,11 @@ class PageChannels:
         self, key: Hashable, make: Make, news: AbstractContextManager[Changed]
     ) -> AsyncIterator[PageChannel]:
         """The channel of a page, for as long as someone follows it; `make` raises what the page raises."""
-        found = self._open.get(key)
-        if found is None or found[1].done():
+        entry = self._open.get(key)
+        if entry is None or entry[1].done():
             channel = PageChannel(make, news, self._clock)
-            found = self._open[key] = channel, asyncio.create_task(channel.run(), name="remit:live")
-        channel, task = found
+            entry = self._open[key] = channel, asyncio.create_task(channel.run(), name="remit:live")
+        channel, task = entry
         channel.followers += 1
         try:
             yield channel
@@ -180,6 +180,6 @@ class PageChannels:
             channel.followers -= 1
             if not channel.followers:
                 task.cancel()
-                if self._open.get(key) is found:
+                if self._open.get(key) is entry:
                     del self._open[key]
                 await asyncio.wait([task])

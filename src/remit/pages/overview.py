@@ -48,16 +48,16 @@ class Overview(PageView, frozen=True, kw_only=True):
     """Processes that run with an older remit.toml than there is now."""
 
 
-async def overview(asked: PageRequest) -> Overview:
+async def overview(request: PageRequest) -> Overview:
     """Look at the open questions, the newest open jobs, the counts, and the last day."""
-    jobs, now = asked.service.jobs, asked.now
-    questions = await asked.service.confirmations.pending()
+    jobs, now = request.service.jobs, request.now
+    questions = await request.service.confirmations.pending()
     opened = await jobs.rows(_OPEN, limit=_LOOKED_AT)
     lines = [line_of(row, now) for row in opened]
     trouble = [line for line in lines if line.standing.tone == "bad"]
     asking = [line for line in lines if line.standing.word == "uncertain"]
     counts = await jobs.counts()
-    since, day = await asked.memory.day.tallies(now)
+    since, day = await request.memory.day.tallies(now)
     return Overview(
         title="Overview",
         questions=tuple(questions[:_SHOWN]),
@@ -70,7 +70,7 @@ async def overview(asked: PageRequest) -> Overview:
         newest=tuple(line_of(row, now) for row in await jobs.rows(limit=_SHOWN)),
         hours=by_hour(day, since),
         lengths=by_length(day),
-        outdated=tuple(view.words for view in await asked.service.workers.views() if view.outdated),
+        outdated=tuple(view.words for view in await request.service.workers.views() if view.outdated),
     )
 
 

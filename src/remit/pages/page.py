@@ -210,7 +210,7 @@ def visible(text: str) -> str:
 def restored(text: str, before: str) -> str:
     """A text that someone edited as it was shown: the characters that `before` has, where their numbers stand."""
     numbers = {_shown(char): char for char in before if not char.isascii() or not char.isprintable()}
-    return _NUMBER.sub(lambda found: found[0] if found[0] in before else numbers.get(found[0], found[0]), text)
+    return _NUMBER.sub(lambda number: number[0] if number[0] in before else numbers.get(number[0], number[0]), text)
 
 
 def brief(value: Any) -> str:
@@ -264,12 +264,12 @@ def link(path: str, *names: str, **query: object) -> str:
     The one place where addresses are made, so that a slash in a name and a filter over pages stay what they are.
     """
     filled = path.format(*(quote(name, safe="") for name in names))
-    pairs = [(key.rstrip("_"), value) for key, given in query.items() for value in _each(given)]
+    pairs = [(key.rstrip("_"), value) for key, values in query.items() for value in _each(values)]
     return f"{filled}?{urlencode(pairs)}" if pairs else filled
 
 
-def _each(given: object) -> list[str]:
-    values = given if isinstance(given, list | tuple) else [given]
+def _each(values_given: object) -> list[str]:
+    values = values_given if isinstance(values_given, list | tuple) else [values_given]
     return [str(value) for value in values if value not in {"", None, False}]
 
 

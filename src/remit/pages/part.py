@@ -90,8 +90,8 @@ class ConsolePages:
         request: RouterRequest = scope[REQUEST]
         asset = renderer.served(scope["path"])
         if asset is not None and scope["method"] in {"GET", "HEAD"}:
-            kept = {"content-type": asset.kind, "cache-control": _FOR_EVER}
-            await _say(PageReply(200, asset.data, kept), send)
+            fields = {"content-type": asset.kind, "cache-control": _FOR_EVER}
+            await _say(PageReply(200, asset.data, fields), send)
             return
         visitor, headers = await self._entry.visitor(request.headers), dict[str, str]()
         if scope["path"] in {PATH, STATUS} and scope["method"] == "GET":
@@ -129,7 +129,7 @@ class ConsolePages:
         page, path = find(self._pages, scope["method"], scope["raw_path"].decode("latin-1"))
         request.access.require(page.scope)
         await check_reach(self._service, request.access, path)
-        asked = PageRequest(
+        page_request = PageRequest(
             service=self._service,
             path=path,
             query=query_of(page.query, scope["query_string"]),
@@ -141,13 +141,13 @@ class ConsolePages:
             session=lambda: self._sessions.of(request.access.principal or ""),
             memory=self._memory,
         )
-        answer = await page.handler(asked)
+        answer = await page.handler(page_request)
         for reader in self._readers if page.form is None else ():
-            await reader(Read("page", page.path, path, asked.principal))
+            await reader(Read("page", page.path, path, page_request.principal))
         match answer:
             case PageView():
                 if "{" in page.path and answer.title:
-                    self._memory.note(asked.principal, answer.title, here)
+                    self._memory.note(page_request.principal, answer.title, here)
                 return await self._page(answer, request, visitor, here, listens=bool(page.live))
             case See():
                 return _see(answer.path, {"set-cookie": answer.cookie} if answer.cookie else {})

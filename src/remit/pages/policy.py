@@ -106,10 +106,10 @@ class Rulings(PageView, frozen=True, kw_only=True):
     streams: int = STREAMS
 
 
-async def rulings(asked: PageRequest) -> Rulings:
+async def rulings(request: PageRequest) -> Rulings:
     """The calls that a rule let run, asked about or denied, newest first."""
-    query: RulingsQuery = asked.query
-    rulings_read = await asked.service.policy.rulings(asked.now - DAY, query.rule)
+    query: RulingsQuery = request.query
+    rulings_read = await request.service.policy.rulings(request.now - DAY, query.rule)
     rulings_read = [ruling for ruling in rulings_read if query.verdict in {"", ruling.verdict}]
     return Rulings(
         title=f"Calls that {query.rule} decided",
@@ -129,50 +129,50 @@ def _ruling_line(ruling: Ruling) -> RulingLine:
     )
 
 
-async def policy(asked: PageRequest) -> PolicyPage:
+async def policy(request: PageRequest) -> PolicyPage:
     """The rules as they are."""
-    return await _page(asked, ExplainForm(principal=asked.principal))
+    return await _page(request, ExplainForm(principal=request.principal))
 
 
-async def explain(asked: PageRequest) -> PolicyPage:
+async def explain(request: PageRequest) -> PolicyPage:
     """The same, with what the rules make of a call."""
-    form: ExplainForm = asked.form
+    form: ExplainForm = request.form
     try:
         if not form.tool.strip():
             raise UsageError("Name a tool.", code=Code.INVALID_INPUT)
         args = json_object(form.args, "The arguments")
     except UsageError as error:
-        return await _page(asked, form, wrong=error.message)
-    explanation = await asked.service.policy.explain(
-        form.tool.strip(), args, principal=form.principal or asked.principal, kind=form.kind, recipe=form.recipe
+        return await _page(request, form, wrong=error.message)
+    explanation = await request.service.policy.explain(
+        form.tool.strip(), args, principal=form.principal or request.principal, kind=form.kind, recipe=form.recipe
     )
-    return await _page(asked, form, explanation)
+    return await _page(request, form, explanation)
 
 
-async def revoke(asked: PageRequest) -> See:
+async def revoke(request: PageRequest) -> See:
     """End a remembered approval."""
-    await asked.service.approvals.revoke(asked.path["rule"], by=asked.principal, reason=asked.form.reason)
+    await request.service.approvals.revoke(request.path["rule"], by=request.principal, reason=request.form.reason)
     return See("/policy#remembered")
 
 
 async def _page(
-    asked: PageRequest, form: ExplainForm, explanation: Explanation | None = None, *, wrong: str = ""
+    request: PageRequest, form: ExplainForm, explanation: Explanation | None = None, *, wrong: str = ""
 ) -> PolicyPage:
-    service = asked.service
-    hits = await service.policy.hits(asked.now - DAY)
+    service = request.service
+    hits = await service.policy.hits(request.now - DAY)
     findings = await service.policy.findings(PATIENCE_S)
     rules = tuple(
-        _line(rule, hits.pop(rule.id, None), [one for one in findings if one.rule_id == rule.id])
+        _line(rule, hits.pop(rule.id, None), [finding for finding in findings if finding.rule_id == rule.id])
         for rule in service.policy.rules
     )
     return PolicyPage(
         title="Policy",
         status=400 if wrong else 200,
         rules=rules,
-        defaults=tuple(sorted(hits.values(), key=lambda one: -one.total)),
+        defaults=tuple(sorted(hits.values(), key=lambda hit: -hit.total)),
         pots=tuple(await service.policy.pots()),
         remembered=tuple(await service.approvals.active()),
-        tools=tuple(tool.name for tool in await seen(asked)),
+        tools=tuple(tool.name for tool in await seen(request)),
         form=form,
         explanation=explanation,
         wrong=wrong,

@@ -137,89 +137,89 @@ class QuestionView(PageView, frozen=True, kw_only=True):
     periods: tuple[tuple[int, str], ...] = _PERIODS
 
 
-async def question(asked: PageRequest) -> QuestionView:
+async def question(request: PageRequest) -> QuestionView:
     """The question's page. Raises NotFoundError."""
-    return await _view(asked)
+    return await _view(request)
 
 
-async def approve(asked: PageRequest) -> QuestionView | See:
+async def approve(request: PageRequest) -> QuestionView | See:
     """Approve the call that was shown."""
-    return await _decide(asked, "approve")
+    return await _decide(request, "approve")
 
 
-async def deny(asked: PageRequest) -> QuestionView | See:
+async def deny(request: PageRequest) -> QuestionView | See:
     """Deny the call; the reason reaches the caller."""
-    return await _decide(asked, "deny")
+    return await _decide(request, "deny")
 
 
-async def remember(asked: PageRequest) -> QuestionView | See:
+async def remember(request: PageRequest) -> QuestionView | See:
     """Approve the call, and let that hold for later ones within bounds."""
-    form: Remember = asked.form
+    form: Remember = request.form
     if form.seconds not in {seconds for seconds, _ in _PERIODS}:
         raise UsageError("Choose how long it holds.", code=Code.INVALID_INPUT)
-    name = asked.path["confirmation"]
-    remembering = asked.service.approvals.remember(
+    name = request.path["confirmation"]
+    remembering = request.service.approvals.remember(
         name,
         form.scope,
         seconds=form.seconds,
         exact=form.exact == "yes",
         digest=form.digest,
-        by=asked.principal,
+        by=request.principal,
         reason=form.reason,
-        proof=_proof(asked),
+        proof=_proof(request),
     )
-    return await _answered(asked, remembering, lambda _: link("/inbox", done=name))
+    return await _answered(request, remembering, lambda _: link("/inbox", done=name))
 
 
-async def revoke(asked: PageRequest) -> QuestionView | See:
+async def revoke(request: PageRequest) -> QuestionView | See:
     """Take back an approval that no call has used."""
-    name = asked.path["confirmation"]
-    revoking = asked.service.confirmations.revoke(name, by=asked.principal, reason=asked.form.reason)
-    return await _answered(asked, revoking, lambda _: link("/inbox/{}", name))
+    name = request.path["confirmation"]
+    revoking = request.service.confirmations.revoke(name, by=request.principal, reason=request.form.reason)
+    return await _answered(request, revoking, lambda _: link("/inbox/{}", name))
 
 
-async def edit(asked: PageRequest) -> QuestionView | See:
+async def edit(request: PageRequest) -> QuestionView | See:
     """Replace the question by one with other arguments, still to be approved."""
-    form: EditForm = asked.form
-    confirmations = asked.service.confirmations
-    view = await confirmations.view(asked.path["confirmation"])
-    tool = await _tool(asked, view)
+    form: EditForm = request.form
+    confirmations = request.service.confirmations
+    view = await confirmations.view(request.path["confirmation"])
+    tool = await _tool(request, view)
     args = args_of(form.name, form.value, view.args, tool.input_schema if tool else None)
     if args == view.args:
         raise UsageError("Nothing was changed.", code=Code.INVALID_INPUT, remedy="Go back and change an argument.")
-    editing = confirmations.edit(view.confirmation, args, by=asked.principal, reason=form.reason)
-    return await _answered(asked, editing, lambda edited: link("/inbox/{}", edited.confirmation))
+    editing = confirmations.edit(view.confirmation, args, by=request.principal, reason=form.reason)
+    return await _answered(request, editing, lambda edited: link("/inbox/{}", edited.confirmation))
 
 
-async def _decide(asked: PageRequest, decision: Literal["approve", "deny"]) -> QuestionView | See:
-    name, form = asked.path["confirmation"], asked.form
-    deciding = asked.service.confirmations.decide(
-        name, decision, digest=form.digest, by=asked.principal, reason=form.reason, proof=_proof(asked)
+async def _decide(request: PageRequest, decision: Literal["approve", "deny"]) -> QuestionView | See:
+    name, form = request.path["confirmation"], request.form
+    deciding = request.service.confirmations.decide(
+        name, decision, digest=form.digest, by=request.principal, reason=form.reason, proof=_proof(request)
     )
-    return await _answered(asked, deciding, lambda _: link("/inbox", done=name))
+    return await _answered(request, deciding, lambda _: link("/inbox", done=name))
 
 
-async def _answered(asked: PageRequest, act: Awaitable[T], to: Callable[[T], str]) -> QuestionView | See:
+async def _answered(request: PageRequest, act: Awaitable[T], to: Callable[[T], str]) -> QuestionView | See:
     """Act on the question and see what follows; or the question again, if it is no longer what was answered."""
     try:
         return See(to(await act))
     except RemitError as error:
         if error.code not in _LOST:
             raise
-        return await _view(asked, error)
+        return await _view(request, error)
 
 
-def _proof(asked: PageRequest) -> ProofKind:
-    return "token" if asked.access.principal else ""
+def _proof(request: PageRequest) -> ProofKind:
+    return "token" if request.access.principal else ""
 
 
-async def _view(asked: PageRequest, error: RemitError | None = None) -> QuestionView:
-    confirmations = asked.service.confirmations
-    view = await confirmations.view(asked.path["confirmation"])
+async def _view(request: PageRequest, error: RemitError | None = None) -> QuestionView:
+    confirmations = request.service.confirmations
+    view = await confirmations.view(request.path["confirmation"])
     answers = await confirmations.answers(view.confirmation)
-    tool = await _tool(asked, view)
+    tool = await _tool(request, view)
     args = written(view.args)
-    lapsed = view.expires_at is not None and view.expires_at <= asked.now
+    lapsed = view.expires_at is not None and view.expires_at <= request.now
     still = view.state == "pending" and not lapsed
     preview = await confirmations.preview(view.confirmation) if still else None
     kind, _, job = view.caller.partition("/")
@@ -237,34 +237,35 @@ async def _view(asked: PageRequest, error: RemitError | None = None) -> Question
         effect=_effect(tool),
         version=tool.version if tool else "",
         changed=bool(tool and view.contract_hash and tool.contract_hash != view.contract_hash),
-        changes=await _changes(asked, view, args),
+        changes=await _changes(request, view, args),
         fields=fields_of(view.args, tool.input_schema) if tool and isinstance(view.args, dict) else (),
-        trials=await _trials(asked, view) if view.state == "pending" and view.tool else (),
-        hindrance=hindrance(view, asked.access),
+        trials=await _trials(request, view) if view.state == "pending" and view.tool else (),
+        hindrance=hindrance(view, request.access),
         open=still,
-        revocable=view.state == "approved" and bool(view.tool) and asked.access.allows("decide"),
+        revocable=view.state == "approved" and bool(view.tool) and request.access.allows("decide"),
         lost=error.message if error is not None else "",
         last=answers.decisions[-1] if answers.decisions else None,
-        earlier=await _earlier(asked, view) if still else (),
-        others=tuple(approver for approver in view.approvers if approver != asked.principal),
+        earlier=await _earlier(request, view) if still else (),
+        others=tuple(approver for approver in view.approvers if approver != request.principal),
     )
 
 
-async def _earlier(asked: PageRequest, found: ConfirmationView) -> tuple[EarlierQuestion, ...]:
+async def _earlier(request: PageRequest, view: ConfirmationView) -> tuple[EarlierQuestion, ...]:
     """Return earlier questions about this tool, and how they ended."""
-    confirmations = asked.service.confirmations
+    confirmations = request.service.confirmations
     lines = []
-    for one in await confirmations.earlier(found):
-        answers = (await confirmations.answers(one.confirmation)).decisions
+    for earlier in await confirmations.earlier(view):
+        answers = (await confirmations.answers(earlier.confirmation)).decisions
         last = answers[-1] if answers else None
+        by = f" by {last.by}" if last is not None and last.by else ""
         lines.append(
             EarlierQuestion(
-                question=one,
-                words=f"{ENDS.get(one.state, one.state)}{f' by {last.by}' if last is not None and last.by else ''}",
-                at=last.at if last is not None else one.asked_at,
+                question=earlier,
+                words=f"{ENDS.get(earlier.state, earlier.state)}{by}",
+                at=last.at if last is not None else earlier.asked_at,
                 reason=last.reason if last is not None else "",
-                same=one.args == found.args,
-                other=one.contract_hash != found.contract_hash,
+                same=earlier.args == view.args,
+                other=earlier.contract_hash != view.contract_hash,
             )
         )
     return tuple(lines)
@@ -277,28 +278,28 @@ def heading(question: ConfirmationView) -> str:
     return question.question or "May it go on?"
 
 
-async def _trials(asked: PageRequest, found: ConfirmationView) -> tuple[Trial, ...]:
-    try_, name = asked.service.approvals.tried, found.confirmation
+async def _trials(request: PageRequest, view: ConfirmationView) -> tuple[Trial, ...]:
+    try_, name = request.service.approvals.tried, view.confirmation
     return (
-        Trial("yes", await try_(name, exact=True, by=asked.principal)),
-        Trial("no", await try_(name, exact=False, by=asked.principal)),
+        Trial("yes", await try_(name, exact=True, by=request.principal)),
+        Trial("no", await try_(name, exact=False, by=request.principal)),
     )
 
 
-async def _tool(asked: PageRequest, found: ConfirmationView) -> ToolView | None:
+async def _tool(request: PageRequest, view: ConfirmationView) -> ToolView | None:
     """The tool as it is today; None if it is gone, or only an answer is asked for."""
-    if not found.tool:
+    if not view.tool:
         return None
     try:
-        return await asked.service.tools.view(found.tool)
+        return await request.service.tools.view(view.tool)
     except NotFoundError:
         return None
 
 
-async def _changes(asked: PageRequest, found: ConfirmationView, args: str) -> tuple[DiffLine, ...]:
-    if not found.edited_from:
+async def _changes(request: PageRequest, view: ConfirmationView, args: str) -> tuple[DiffLine, ...]:
+    if not view.edited_from:
         return ()
-    before = written((await asked.service.confirmations.view(found.edited_from)).args).split("\n")
+    before = written((await request.service.confirmations.view(view.edited_from)).args).split("\n")
     after = args.split("\n")
     if len(before) + len(after) > _DIFF:
         return ()

@@ -110,8 +110,8 @@ def _tabs(items: tuple[NavigationItem, ...]) -> tuple[NavigationItem, ...]:
 
 
 def _questions(items: tuple[NavigationItem, ...]) -> tuple[tuple[str, tuple[NavigationItem, ...]], ...]:
-    found = ((each, tuple(item for item in items if item.under == each)) for each in QUESTIONS)
-    return tuple((each, under) for each, under in found if under)
+    groups = ((each, tuple(item for item in items if item.under == each)) for each in QUESTIONS)
+    return tuple((each, under) for each, under in groups if under)
 
 
 def _elsewhere(items: tuple[NavigationItem, ...], here: str) -> bool:

@@ -60,48 +60,48 @@ class SearchPage(PageView, frozen=True, kw_only=True):
     views: tuple[SavedView, ...]
 
 
-async def search(asked: PageRequest) -> SearchPage | See:
+async def search(request: PageRequest) -> SearchPage | See:
     """Look everywhere; the identifier of a job, or of a job and its step, leads there at once."""
-    text: str = asked.query.q.strip()
-    if (exact := await _place(asked, text)) is not None:
+    text: str = request.query.q.strip()
+    if (exact := await _place(request, text)) is not None:
         return exact
-    titled = await asked.service.jobs.rows(text=text, limit=_MOST) if text else []
-    recorded = await _recorded(asked, text, {row.job for row in titled}) if text and len(titled) < _MOST else []
-    views = await asked.service.saved_views.of(asked.principal)
+    titled = await request.service.jobs.rows(text=text, limit=_MOST) if text else []
+    recorded = await _recorded(request, text, {row.job for row in titled}) if text and len(titled) < _MOST else []
+    views = await request.service.saved_views.of(request.principal)
     fits = text.casefold()
     return SearchPage(
         title=f"Search: {text}" if text else "Search",
         text=text,
-        jobs=tuple(line_of(row, asked.now) for row in titled),
+        jobs=tuple(line_of(row, request.now) for row in titled),
         recorded=tuple(recorded),
-        people=await _people(asked, fits) if text else (),
-        tools=await _tools(asked, fits) if text else (),
-        recipes=_recipes(asked, fits) if text else (),
-        recent=tuple(entry for entry in asked.memory.recent(asked.principal) if fits in entry.title.casefold()),
+        people=await _people(request, fits) if text else (),
+        tools=await _tools(request, fits) if text else (),
+        recipes=_recipes(request, fits) if text else (),
+        recent=tuple(entry for entry in request.memory.recent(request.principal) if fits in entry.title.casefold()),
         views=tuple(entry for entry in views if fits in entry.name.casefold()),
     )
 
 
-async def _place(asked: PageRequest, text: str) -> See | None:
+async def _place(request: PageRequest, text: str) -> See | None:
     """The page of the job or step that an identifier names; None for other words."""
     named = _JOB.fullmatch(text.casefold())
     if named is None:
         return None
     try:
-        job = await asked.service.jobs.find(named["job"])
+        job = await request.service.jobs.find(named["job"])
     except NotFoundError:
         return None
     return See(link(_PLACES[job[:3]], job, step=named["step"] or ""))
 
 
-async def _recorded(asked: PageRequest, text: str, known: set[str]) -> list[JobListRow]:
-    listing = await asked.service.jobs.search(JobSearch(text=text, limit=_RECORDED + len(known)))
-    return [line_of(row, asked.now) for row in listing.rows if row.job not in known][:_RECORDED]
+async def _recorded(request: PageRequest, text: str, known: set[str]) -> list[JobListRow]:
+    listing = await request.service.jobs.search(JobSearch(text=text, limit=_RECORDED + len(known)))
+    return [line_of(row, request.now) for row in listing.rows if row.job not in known][:_RECORDED]
 
 
-async def _people(asked: PageRequest, fits: str) -> tuple[SearchHit, ...]:
+async def _people(request: PageRequest, fits: str) -> tuple[SearchHit, ...]:
     """Those who asked for something: of models, or a question."""
-    service = asked.service
+    service = request.service
     names = {row.name for row in await service.usage.rows("principal")}
     names |= {
         question.principal
@@ -114,8 +114,8 @@ async def _people(asked: PageRequest, fits: str) -> tuple[SearchHit, ...]:
     )
 
 
-async def _tools(asked: PageRequest, fits: str) -> tuple[SearchHit, ...]:
-    tools = [tool for tool in await asked.service.tools.views(0) if sees_tool(asked.access, tool.name)]
+async def _tools(request: PageRequest, fits: str) -> tuple[SearchHit, ...]:
+    tools = [tool for tool in await request.service.tools.views(0) if sees_tool(request.access, tool.name)]
     matches = [tool for tool in tools if fits in tool.name.casefold()]
     matches += [tool for tool in tools if tool not in matches and fits in tool.description.casefold()]
     return tuple(
@@ -124,9 +124,11 @@ async def _tools(asked: PageRequest, fits: str) -> tuple[SearchHit, ...]:
     )
 
 
-def _recipes(asked: PageRequest, fits: str) -> tuple[SearchHit, ...]:
+def _recipes(request: PageRequest, fits: str) -> tuple[SearchHit, ...]:
     outlines = [
-        outline for outline in asked.service.recipes.outlines() if fits in f"{outline.name} {outline.about}".casefold()
+        outline
+        for outline in request.service.recipes.outlines()
+        if fits in f"{outline.name} {outline.about}".casefold()
     ]
     return tuple(
         SearchHit(name=outline.name, path=link("/jobs", recipe=outline.name), about=outline.about)
@@ -153,9 +155,9 @@ async def more(_asked: PageRequest) -> More:
     return More(title="Everything else")
 
 
-async def display(asked: PageRequest) -> See:
+async def display(request: PageRequest) -> See:
     """Keep in the browser how its reader likes the pages."""
-    form: Display = asked.form
+    form: Display = request.form
     words = ".".join(word for word in LOOKS if word in {form.time, form.density, form.theme})
     return See("/more", f"{LOOK}={words}; Path=/; Max-Age={_YEAR_S}; SameSite=Strict")
 

@@ -59,21 +59,21 @@ class Approve(msgspec.Struct, frozen=True, kw_only=True):
     digest: str
 
 
-async def mcp(asked: PageRequest) -> Mcp:
+async def mcp(request: PageRequest) -> Mcp:
     """Every server."""
-    return Mcp(title="MCP", servers=tuple(await asked.service.servers.rows(PATIENCE_S)))
+    return Mcp(title="MCP", servers=tuple(await request.service.servers.rows(PATIENCE_S)))
 
 
-async def server(asked: PageRequest) -> ServerPage:
+async def server(request: PageRequest) -> ServerPage:
     """One server's page. Raises NotFoundError."""
-    name, service = asked.path["server"], asked.service
+    name, service = request.path["server"], request.service
     rows = await service.servers.rows(PATIENCE_S)
     row = next((candidate for candidate in rows if candidate.name == name), None)
     if row is None:
         reason = f"There is no MCP server {name!r:.80}."
         raise NotFoundError(reason, code=Code.UNKNOWN_TOOL, remedy="The page MCP lists them.")
-    may = row.state == "up" and asked.access.allows("admin")
-    answers, diff, silent = await _asked(asked, row) if may else (None, None, "")
+    may = row.state == "up" and request.access.allows("admin")
+    answers, diff, silent = await _asked(request, row) if may else (None, None, "")
     events = await service.streams.events(f"mcp/{name}")
     return ServerPage(
         title=name,
@@ -82,41 +82,41 @@ async def server(asked: PageRequest) -> ServerPage:
         answers=answers,
         silent=silent,
         diff=diff,
-        lines=tuple(line_of(tool) for tool in await seen(asked) if tool.provider_id == f"mcp_{name}"),
+        lines=tuple(line_of(tool) for tool in await seen(request) if tool.provider_id == f"mcp_{name}"),
         pins=tuple(Pinned(at=event.at, words=words(event)) for event in reversed(events[-_PINS:])),
     )
 
 
-async def moved(asked: PageRequest) -> object:
+async def moved(request: PageRequest) -> object:
     """Return what stays equal while the server, its tools and its pin do: it is not asked again for other news."""
-    name, service = asked.path["server"], asked.service
+    name, service = request.path["server"], request.service
     rows = [row for row in await service.servers.rows(PATIENCE_S) if row.name == name]
-    tools = [tool for tool in await seen(asked) if tool.provider_id == f"mcp_{name}"]
+    tools = [tool for tool in await seen(request) if tool.provider_id == f"mcp_{name}"]
     return rows, tools, len(await service.streams.events(f"mcp/{name}"))
 
 
-async def approve(asked: PageRequest) -> See:
+async def approve(request: PageRequest) -> See:
     """Take the changes that were shown, and no others."""
-    name = asked.path["server"]
-    await asked.service.servers.approve(name, asked.form.digest, by=asked.principal)
+    name = request.path["server"]
+    await request.service.servers.approve(name, request.form.digest, by=request.principal)
     return See(link("/servers/{}", name))
 
 
-async def pin(asked: PageRequest) -> See:
+async def pin(request: PageRequest) -> See:
     """Take the tools of a server that was never pinned as they are."""
-    name = asked.path["server"]
-    if await asked.service.servers.pin_of(name) is not None:
+    name = request.path["server"]
+    if await request.service.servers.pin_of(name) is not None:
         reason = f"{name!r:.80} was pinned meanwhile."
         raise StateError(
             reason, code=Code.CONFIRMATION_MISMATCH, remedy="Look at what changed since, and approve that."
         )
-    await asked.service.servers.pin(name, by=asked.principal)
+    await request.service.servers.pin(name, by=request.principal)
     return See(link("/servers/{}", name))
 
 
-async def _asked(asked: PageRequest, row: ServerRow) -> tuple[RemoteStatus | None, ServerDiff | None, str]:
+async def _asked(request: PageRequest, row: ServerRow) -> tuple[RemoteStatus | None, ServerDiff | None, str]:
     """Return what the server says of itself, and how its tools differ; or why it says nothing."""
-    servers = asked.service.servers
+    servers = request.service.servers
     try:
         async with asyncio.timeout(_ANSWER_S):
             status = await servers.status(row.name)

@@ -72,10 +72,10 @@ class SessionPage(PageView, frozen=True, kw_only=True):
     """Calls of a page."""
 
 
-async def sessions(asked: PageRequest) -> SessionsPage:
+async def sessions(request: PageRequest) -> SessionsPage:
     """A page of sessions, newest first."""
-    before = asked.query.before
-    rows = await asked.service.sessions.rows(limit=_SESSIONS + 1, before=before)
+    before = request.query.before
+    rows = await request.service.sessions.rows(limit=_SESSIONS + 1, before=before)
     return SessionsPage(
         title="Sessions",
         sessions=tuple(rows[:_SESSIONS]),
@@ -84,19 +84,19 @@ async def sessions(asked: PageRequest) -> SessionsPage:
     )
 
 
-async def session(asked: PageRequest) -> SessionPage:
+async def session(request: PageRequest) -> SessionPage:
     """The session's page. Raises NotFoundError."""
-    name, query = asked.path["session"], asked.query
+    name, query = request.path["session"], request.query
     if not name.startswith("ses_"):
         reason = f"There is no session {name!r:.80}."
         raise NotFoundError(reason, code=Code.SESSION_NOT_FOUND, remedy="The page Sessions lists them.")
-    story = await asked.service.streams.story(name)
+    story = await request.service.streams.story(name)
     calls = [step for step in story.steps if step]
     number = min(query.until, len(calls)) if query.until > 0 else len(calls)
     first = max(0, number - _MOST)
     steps = [step_told for step in calls[first:number] if (step_told := story.told(step)) is not None]
     by_step = {step.step: step for step in steps}
-    last = max((step.ended_at or step.started_at for step in steps), default=asked.now)
+    last = max((step.ended_at or step.started_at for step in steps), default=request.now)
     scale = scale_of(story, last, fold=True)
     step_groups = groups([step_row(step) for step in steps], drifted_in(story), query.open)
     return SessionPage(

@@ -54,43 +54,45 @@ class StartForm(msgspec.Struct, frozen=True, kw_only=True):
     title: str = ""
 
 
-async def recipes(asked: PageRequest) -> RecipesPage:
+async def recipes(request: PageRequest) -> RecipesPage:
     """List what can be started."""
-    outlines = [one for one in asked.service.recipes.outlines() if one.name not in _INNER]
-    return RecipesPage(title="Start a job", recipes=tuple(sorted(outlines, key=lambda one: one.name in _OURS)))
+    outlines = [outline for outline in request.service.recipes.outlines() if outline.name not in _INNER]
+    return RecipesPage(title="Start a job", recipes=tuple(sorted(outlines, key=lambda outline: outline.name in _OURS)))
 
 
-async def form(asked: PageRequest) -> StartPage:
+async def form(request: PageRequest) -> StartPage:
     """Show the form. Raise NotFoundError."""
-    return await _form(asked, asked.query.job)
+    return await _form(request, request.query.job)
 
 
-async def start(asked: PageRequest) -> StartPage | See:
+async def start(request: PageRequest) -> StartPage | See:
     """Create the job, and go to it; or show the form again with what is wrong."""
-    given: StartForm = asked.form
-    name, known = asked.path["recipe"], asked.service.recipes.form(asked.path["recipe"])
+    start_form: StartForm = request.form
+    name, known = request.path["recipe"], request.service.recipes.form(request.path["recipe"])
     try:
         args = (
-            args_of(given.name, given.value, await _args(asked, given.job), known.schema)
+            args_of(start_form.name, start_form.value, await _args(request, start_form.job), known.schema)
             if known.schema["properties"]
             else {}
         )
-        options = Options(title=given.title.strip(), principal=asked.principal, tools=asked.access.tools or None)
-        job = await asked.service.jobs.start_named(name, args, options)
+        options = Options(
+            title=start_form.title.strip(), principal=request.principal, tools=request.access.tools or None
+        )
+        job = await request.service.jobs.start_named(name, args, options)
     except RemitError as error:
-        return await _form(asked, given.job, error.message, given)
+        return await _form(request, start_form.job, error.message, start_form)
     return See(link("/jobs/{}", job))
 
 
-async def _form(asked: PageRequest, job: str, wrong: str = "", given: StartForm | None = None) -> StartPage:
-    name = asked.path["recipe"]
-    known = asked.service.recipes.form(name)
-    fields = fields_of(await _args(asked, job), known.schema) if known.schema["properties"] else ()
-    if given is not None and len(given.value) == len(fields):
+async def _form(request: PageRequest, job: str, wrong: str = "", start_form: StartForm | None = None) -> StartPage:
+    name = request.path["recipe"]
+    known = request.service.recipes.form(name)
+    fields = fields_of(await _args(request, job), known.schema) if known.schema["properties"] else ()
+    if start_form is not None and len(start_form.value) == len(fields):
         fields = tuple(
-            msgspec.structs.replace(field, text=text) for field, text in zip(fields, given.value, strict=True)
+            msgspec.structs.replace(field, text=text) for field, text in zip(fields, start_form.value, strict=True)
         )
-    view = await asked.service.recipes.view(name)
+    view = await request.service.recipes.view(name)
     return StartPage(
         title=f"Start {name}",
         status=400 if wrong else 200,
@@ -98,15 +100,15 @@ async def _form(asked: PageRequest, job: str, wrong: str = "", given: StartForm 
         about=view.about,
         job=job,
         fields=fields,
-        job_title=given.title if given is not None else "",
+        job_title=start_form.title if start_form is not None else "",
         wrong=wrong,
     )
 
 
-async def _args(asked: PageRequest, job: str) -> dict[str, Any]:
+async def _args(request: PageRequest, job: str) -> dict[str, Any]:
     """Return what fills the form: an earlier input, or the defaults."""
-    known = asked.service.recipes.form(asked.path["recipe"])
-    earlier = given_of((await asked.service.jobs.view(await asked.service.jobs.find(job))).input) if job else {}
+    known = request.service.recipes.form(request.path["recipe"])
+    earlier = given_of((await request.service.jobs.view(await request.service.jobs.find(job))).input) if job else {}
     args: dict[str, Any] = {**known.defaults, **(earlier if isinstance(earlier, dict) else {})}
     return {name: value for name, value in args.items() if name in known.schema["properties"]}
 

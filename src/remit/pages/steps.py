@@ -109,12 +109,12 @@ def groups(rows: Sequence[StepRow], drifted: Container[str], opened: Container[s
 
 
 def lines(
-    shown: Iterable[Group], told: Told, scale: Scale, until: int, queued: tuple[str, int, int] | None = None
+    shown: Iterable[Group], narrative_of: Told, scale: Scale, until: int, queued: tuple[str, int, int] | None = None
 ) -> list[StepListRow]:
     """A row for each group; `queued` says before which step, and from when to when, the job waited for a worker."""
     step_lines = []
     for group in shown:
-        steps = [step for row in group if (step := told(row.step)) is not None]
+        steps = [step for row in group if (step := narrative_of(row.step)) is not None]
         if steps:
             step_lines.append(_row(steps[0], scale, until) if len(steps) == 1 else _folded(steps, scale, until))
     if queued is None:
@@ -188,42 +188,42 @@ def _used(step: StepNarrative) -> str:
     return f"{model.token_count:,} tokens" + (f", {dollars(model.cost)}" if model.cost is not None else "")
 
 
-def _took(told: StepNarrative) -> int:
-    return told.ended_at - told.started_at if told.ended_at is not None else 0
+def _took(narrative: StepNarrative) -> int:
+    return narrative.ended_at - narrative.started_at if narrative.ended_at is not None else 0
 
 
-def _segments(told: StepNarrative, scale: Scale, until: int) -> tuple[BarSegment, ...]:
+def _segments(narrative: StepNarrative, scale: Scale, until: int) -> tuple[BarSegment, ...]:
     pieces = list[tuple[SegmentKind, int, int]]()
-    for wait in told.waits:
+    for wait in narrative.waits:
         kind: SegmentKind = "backoff" if wait.key.startswith("retry:") else "wait"
         end = wait.until or until
-        came = min(end, max(wait.since, _came(wait, told) or end))
+        came = min(end, max(wait.since, _came(wait, narrative) or end))
         pieces.append((kind, wait.since, came))
         if end - came > _QUEUE_US:
             pieces.append(("queue", came, end))
-    for attempt in told.attempts:
+    for attempt in narrative.attempts:
         unseen = attempt.ended_at is None
-        end = attempt.ended_at or (until if told.state == "running" else attempt.started_at)
-        kind = "doubt" if unseen and told.state == "unknown" else "failed" if attempt.code else "work"
+        end = attempt.ended_at or (until if narrative.state == "running" else attempt.started_at)
+        kind = "doubt" if unseen and narrative.state == "unknown" else "failed" if attempt.code else "work"
         pieces.append((kind, attempt.started_at, end))
     if not pieces:
-        kind = "failed" if told.state in {"blocked", "failed"} else "work"
-        end = until if told.ended_at is None and told.name.startswith("recipe.") else _end(told)
-        pieces.append((kind, told.started_at, end))
+        kind = "failed" if narrative.state in {"blocked", "failed"} else "work"
+        end = until if narrative.ended_at is None and narrative.name.startswith("recipe.") else _end(narrative)
+        pieces.append((kind, narrative.started_at, end))
     return tuple(_segment(kind, since, end, scale) for kind, since, end in pieces if scale.covers(since, end))
 
 
-def _came(wait: Waited, told: StepNarrative) -> int | None:
+def _came(wait: Waited, narrative: StepNarrative) -> int | None:
     """Return when what it waited for came, as far as that is recorded beside the wait itself."""
     if wait.due_at is not None and (wait.timed_out or wait.type == "timer"):
         return wait.due_at
-    confirmation = next((one for one in told.confirmations if one.confirmation == wait.key), None)
+    confirmation = next((asked for asked in narrative.confirmations if asked.confirmation == wait.key), None)
     approved = confirmation is not None and len(confirmation.decisions) >= confirmation.approvals
     return confirmation.decisions[-1].at if confirmation is not None and approved else None
 
 
-def _end(told: StepNarrative) -> int:
-    return told.ended_at if told.ended_at is not None else told.started_at
+def _end(narrative: StepNarrative) -> int:
+    return narrative.ended_at if narrative.ended_at is not None else narrative.started_at
 
 
 def _segment(kind: SegmentKind, since: int, until: int, scale: Scale) -> BarSegment:
@@ -316,5 +316,7 @@ def strip_of(groups: Sequence[Group]) -> Strip:
     for number, group in enumerate(groups, 1):
         if group[0].state in _WORST:
             rows.setdefault(group[0].state, []).append(number)
-    jumps = (Jump(state=state, number=len(found), rows=tuple(found[:_JUMPS])) for state, found in rows.items())
+    jumps = (
+        Jump(state=state, number=len(step_rows), rows=tuple(step_rows[:_JUMPS])) for state, step_rows in rows.items()
+    )
     return Strip(buckets=buckets, jumps=tuple(jumps))

@@ -65,20 +65,20 @@ class ToolPage(PageView, frozen=True, kw_only=True):
     """Where the call is recorded."""
 
 
-async def tool(asked: PageRequest) -> ToolPage:
+async def tool(request: PageRequest) -> ToolPage:
     """The tool's page. Raises ResolveError or Problem."""
-    return await _page(asked, await seen_tool(asked, asked.path["tool"]), {})
+    return await _page(request, await seen_tool(request, request.path["tool"]), {})
 
 
-async def moved(asked: PageRequest) -> object:
+async def moved(request: PageRequest) -> object:
     """Return what stays equal while the tool does; its form would get another key each time."""
-    tool_seen = await seen_tool(asked, asked.path["tool"])
-    return tool_seen, await asked.service.servers.rows(PATIENCE_S) if server_of(tool_seen.provider_id) else None
+    tool_seen = await seen_tool(request, request.path["tool"])
+    return tool_seen, await request.service.servers.rows(PATIENCE_S) if server_of(tool_seen.provider_id) else None
 
 
-async def try_it(asked: PageRequest) -> ToolPage:
+async def try_it(request: PageRequest) -> ToolPage:
     """Say what policy would do with the call, or make it."""
-    tool_seen, form = await seen_tool(asked, asked.path["tool"]), asked.form
+    tool_seen, form = await seen_tool(request, request.path["tool"]), request.form
     before: dict[str, Any] = {}
     try:
         before = json_object(form.before, "The form")
@@ -86,42 +86,44 @@ async def try_it(asked: PageRequest) -> ToolPage:
         if not isinstance(args, dict):
             raise UsageError("The arguments must be a JSON object.", code=Code.INVALID_INPUT)
     except UsageError as error:
-        return await _page(asked, tool_seen, before, wrong=error.message, status=400, key=form.key[:_KEY], typed=form)
+        return await _page(request, tool_seen, before, wrong=error.message, status=400, key=form.key[:_KEY], typed=form)
     if form.do == "look":
-        explanation = await asked.service.policy.explain(tool_seen.name, args, principal=asked.principal, kind="http")
-        return await _page(asked, tool_seen, args, explanation=explanation)
-    await require_deps(asked.service.health)
-    session = await asked.session()
+        explanation = await request.service.policy.explain(
+            tool_seen.name, args, principal=request.principal, kind="http"
+        )
+        return await _page(request, tool_seen, args, explanation=explanation)
+    await require_deps(request.service.health)
+    session = await request.session()
     key = f"page {form.key[:_KEY]} {sha256(msgspec.json.encode(args, order='sorted'))}"
-    outcome = await asked.service.sessions.call(session, tool_seen.name, args, key=key, only=asked.access.tools)
+    outcome = await request.service.sessions.call(session, tool_seen.name, args, key=key, only=request.access.tools)
     again = form.key[:_KEY] if outcome.status == "pending" else ""
     value = shown(outcome.value, _RESULT) if outcome.ok else None
-    return await _page(asked, tool_seen, args, outcome=outcome, value=value, session=session, key=again)
+    return await _page(request, tool_seen, args, outcome=outcome, value=value, session=session, key=again)
 
 
 async def _page(
-    asked: PageRequest,
-    found: ToolView,
+    request: PageRequest,
+    view: ToolView,
     args: dict[str, Any],
     *,
     key: str = "",
     typed: TryForm | None = None,
     **more: Any,
 ) -> ToolPage:
-    word, tone = standing_of(found)
-    server = server_of(found.provider_id)
-    servers = await asked.service.servers.rows(PATIENCE_S) if server else []
-    fields = fields_of(args, found.input_schema)
+    word, tone = standing_of(view)
+    server = server_of(view.provider_id)
+    servers = await request.service.servers.rows(PATIENCE_S) if server else []
+    fields = fields_of(args, view.input_schema)
     return ToolPage(
-        title=found.name,
-        tool=found,
+        title=view.name,
+        tool=view,
         server=next((row for row in servers if row.name == server), None),
         word=word,
         tone=tone,
-        takes=arguments(found.input_schema),
-        gives=arguments(found.output_schema),
-        input=shown(written(found.input_schema)),
-        output=shown(written(found.output_schema)) if found.output_schema is not None else None,
+        takes=arguments(view.input_schema),
+        gives=arguments(view.output_schema),
+        input=shown(written(view.input_schema)),
+        output=shown(written(view.output_schema)) if view.output_schema is not None else None,
         fields=_as_typed(fields, typed) if typed is not None else fields,
         key=key or new_id("try"),
         before=json.dumps(args) if args else "",
@@ -135,9 +137,9 @@ def _as_typed(fields: tuple[Field, ...], typed: TryForm) -> tuple[Field, ...]:
     return tuple(msgspec.structs.replace(field, text=texts.get(field.name, field.text)) for field in fields)
 
 
-async def schema(asked: PageRequest) -> PageFile:
+async def schema(request: PageRequest) -> PageFile:
     """Both schemas, to keep."""
-    tool_seen = await seen_tool(asked, asked.path["tool"])
+    tool_seen = await seen_tool(request, request.path["tool"])
     both = {"name": tool_seen.name, "input_schema": tool_seen.input_schema, "output_schema": tool_seen.output_schema}
     return PageFile(f"{tool_seen.name}.json", written(both).encode("utf-8", "replace"))
 
@@ -198,8 +200,8 @@ def _rows(schema: Mapping[str, Any], root: Mapping[str, Any], within: str, depth
     properties, needed = schema.get("properties"), schema.get("required")
     if not isinstance(properties, dict):
         return
-    for name, given in properties.items():
-        shape = _followed(given, root)
+    for name, property_ in properties.items():
+        shape = _followed(property_, root)
         about = shape.get("description")
         yield ArgumentRow(
             name=f"{within}{name}",

@@ -66,10 +66,10 @@ class ToolsPage(PageView, frozen=True, kw_only=True):
     """Providers that could not be listed, and why."""
 
 
-async def tools(asked: PageRequest) -> ToolsPage:
+async def tools(request: PageRequest) -> ToolsPage:
     """The tools that the reader may see."""
-    query: ToolsQuery = asked.query
-    every = await seen(asked)
+    query: ToolsQuery = request.query
+    every = await seen(request)
     wanted = query.find.casefold()
     tools_shown = [
         tool
@@ -78,7 +78,7 @@ async def tools(asked: PageRequest) -> ToolsPage:
         and wanted in f"{tool.name} {tool.key} {tool.description}".casefold()
     ]
     tools_shown.sort(key=lambda tool: (tool.provider_id, tool.name))
-    failures = {} if asked.access.tools else await asked.service.tools.failures(PATIENCE_S)
+    failures = {} if request.access.tools else await request.service.tools.failures(PATIENCE_S)
     return ToolsPage(
         title="Tools",
         query=query,
@@ -137,18 +137,18 @@ PATIENCE_S: Final = 1.0
 """Seconds that a page waits for servers that are still connecting."""
 
 
-async def seen(asked: PageRequest) -> list[ToolView]:
+async def seen(request: PageRequest) -> list[ToolView]:
     """Every tool that the reader may see, by name."""
-    return [tool for tool in await asked.service.tools.views(PATIENCE_S) if _covered(asked, tool)]
+    return [tool for tool in await request.service.tools.views(PATIENCE_S) if _covered(request, tool)]
 
 
-async def seen_tool(asked: PageRequest, name: str) -> ToolView:
+async def seen_tool(request: PageRequest, name: str) -> ToolView:
     """One of them. Raises ResolveError or Problem."""
-    view = await asked.service.tools.view(name)
-    if not _covered(asked, view):
+    view = await request.service.tools.view(name)
+    if not _covered(request, view):
         raise HttpProblem(Code.UNKNOWN_TOOL)
     return view
 
 
-def _covered(asked: PageRequest, tool: ToolView) -> bool:
-    return not asked.access.tools or covers(asked.access.tools, tool.name, tool.key)
+def _covered(request: PageRequest, tool: ToolView) -> bool:
+    return not request.access.tools or covers(request.access.tools, tool.name, tool.key)

@@ -69,20 +69,20 @@ class UsagePage(PageView, frozen=True, kw_only=True):
     """Tokens by day."""
 
 
-async def usage(asked: PageRequest) -> UsagePage:
+async def usage(request: PageRequest) -> UsagePage:
     """Add up what was asked of models since the day that the query names."""
-    query: UsageQuery = asked.query
+    query: UsageQuery = request.query
     days = _DAYS.get(query.days)
-    since = (asked.now // DAY - days + 1) * DAY if days else 0
+    since = (request.now // DAY - days + 1) * DAY if days else 0
     sums: list[dict[str, Spent]] = []
     if query.by not in {"day", "job"}:
         name = query.label if query.by == "label" else query.by
-        sums = await asked.service.usage.over_time(name, days or _LONGEST, asked.now)
+        sums = await request.service.usage.over_time(name, days or _LONGEST, request.now)
     match query.by:
         case "recipe" | "label":
             rows = summed(sums)
         case by:
-            rows = await asked.service.usage.rows(by, since=since)
+            rows = await request.service.usage.rows(by, since=since)
     names = largest(sums)
     cost = sum(row.cost or 0.0 for row in rows)
     sizes = {row.name: (row.cost or 0.0) if cost else row.tokens for row in rows}
@@ -110,8 +110,8 @@ async def usage(asked: PageRequest) -> UsagePage:
         ),
         found=len(rows),
         names=names,
-        costs=over_days(sums, names, asked.now, "cost"),
-        amounts=over_days(sums, names, asked.now, "tokens"),
+        costs=over_days(sums, names, request.now, "cost"),
+        amounts=over_days(sums, names, request.now, "tokens"),
     )
 
 
@@ -137,10 +137,10 @@ class LimitPage(PageView, frozen=True, kw_only=True):
     """The budgets of `[[models.budgets]]`, the fullest first."""
 
 
-async def limits(asked: PageRequest) -> LimitPage:
+async def limits(request: PageRequest) -> LimitPage:
     """Look how full they are."""
-    budget = asked.service.usage.limits
-    (today,) = await asked.service.usage.over_time("principal", 1, asked.now)
+    budget = request.service.usage.limits
+    (today,) = await request.service.usage.over_time("principal", 1, request.now)
     budgets = list[Filling]()
     for principal, spent in today.items():
         if budget.cost is not None:
@@ -151,10 +151,10 @@ async def limits(asked: PageRequest) -> LimitPage:
             budgets.append(Filling(principal=principal, words=words, taken=spent.tokens, most=budget.tokens))
     return LimitPage(
         title="Limits",
-        pots=tuple(await asked.service.policy.pots()),
+        pots=tuple(await request.service.policy.pots()),
         budgets=tuple(sorted(budgets, key=lambda filling: -filling.taken / filling.most)[:_SHOWN]),
         limited=budget.cost is not None or budget.tokens is not None,
-        named=tuple(sorted(await asked.service.usage.budgets(), key=lambda row: -row.percent)[:_SHOWN]),
+        named=tuple(sorted(await request.service.usage.budgets(), key=lambda row: -row.percent)[:_SHOWN]),
     )
 
 

@@ -42,15 +42,15 @@ class WorkersPage(PageView, frozen=True, kw_only=True):
     """Jobs whose timer ends next."""
 
 
-async def workers(asked: PageRequest) -> WorkersPage:
+async def workers(request: PageRequest) -> WorkersPage:
     """Look who works."""
-    views = await asked.service.workers.views()
+    views = await request.service.workers.views()
     every: dict[str, set[str]] = {}
     for worker in views:
         for name, version in worker.recipes.items():
             every.setdefault(name, set()).add(version)
-    pending = await asked.service.jobs.rows(("pending",), limit=_LOOKED_AT)
-    waiting = await asked.service.jobs.rows(("waiting",), limit=_LOOKED_AT)
+    pending = await request.service.jobs.rows(("pending",), limit=_LOOKED_AT)
+    waiting = await request.service.jobs.rows(("waiting",), limit=_LOOKED_AT)
     timed = sorted(
         (row for row in waiting if row.due_at is not None and not _asks(row)), key=lambda row: row.due_at or 0
     )
@@ -58,7 +58,7 @@ async def workers(asked: PageRequest) -> WorkersPage:
         title="Workers",
         workers=tuple(views),
         versions={name: len(all_) for name, all_ in every.items()},
-        queues=queues_of((row for row in pending if _due(row) <= asked.now), views),
+        queues=queues_of((row for row in pending if _due(row) <= request.now), views),
         timers=tuple(timed[:_TIMERS]),
     )
 
@@ -68,12 +68,12 @@ def queues_of(due: Iterable[JobRow], workers: list[WorkerView]) -> tuple[Waiting
     groups: dict[str, list[JobRow]] = {}
     for row in due:
         groups.setdefault(row.route, []).append(row)
-    found = []
+    queues = []
     for route, rows in groups.items():
         oldest = min(rows, key=_due)
         lack = _lack(route, workers)
-        found.append(WaitingJobs(route=route, number=len(rows), oldest=oldest, since=_due(oldest), lack=lack))
-    return tuple(sorted(found, key=lambda queue: queue.since))
+        queues.append(WaitingJobs(route=route, number=len(rows), oldest=oldest, since=_due(oldest), lack=lack))
+    return tuple(sorted(queues, key=lambda queue: queue.since))
 
 
 def _asks(row: JobRow) -> bool:
@@ -92,11 +92,11 @@ def _lack(route: str, workers: list[WorkerView]) -> str:
         return "No process runs jobs."
     if not route or route.startswith("tool:"):
         return f"Left by a worker that has no {route.removeprefix('tool:')}." if route else ""
-    knowing = [one for one in workers if recipe in one.recipes]
+    knowing = [worker for worker in workers if recipe in worker.recipes]
     if not knowing:
         return f"No worker knows the recipe {recipe}."
-    if version and all(one.recipes[recipe] != version for one in knowing):
-        others = ", ".join(f"{one.words} has {one.recipes[recipe]}" for one in knowing)
+    if version and all(worker.recipes[recipe] != version for worker in knowing):
+        others = ", ".join(f"{worker.words} has {worker.recipes[recipe]}" for worker in knowing)
         return f"It began with version {version}: {others}."
     return ""
 

@@ -245,8 +245,10 @@ class StreamReading:
 
     def _check_digest(self, event: Event, payload: Payload) -> None:
         row = _DIGESTS[event.kind]
-        said, inline = getattr(payload, row.field), getattr(payload, row.value)
-        if said and not (isinstance(inline, msgspec.Raw) and sha256(bytes(inline)) == said):  # not in canonical form
+        expected, inline = getattr(payload, row.field), getattr(payload, row.value)
+        if expected and not (
+            isinstance(inline, msgspec.Raw) and sha256(bytes(inline)) == expected
+        ):  # not in canonical form
             self._digests.append((event, payload, row))
 
     def _contradict(self, event: Event, words: str) -> None:

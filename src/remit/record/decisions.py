@@ -95,15 +95,15 @@ Judge = Callable[[RecordedDecision], Awaitable[None]]
 class DecisionCollector:
     """Collects decisions, and hands each to a judge, those of a stream in the order in which they were recorded."""
 
-    def __init__(self, judge: Judge, *, seen: frozenset[str] | None = frozenset(), since: int = 0) -> None:
+    def __init__(self, judge: Judge, *, result_tools: frozenset[str] | None = frozenset(), since: int = 0) -> None:
         """Give `judge` what was decided at `since` (µs) or later.
 
-        `seen` are the tools whose last results count; None: every tool's.
+        `result_tools` are those whose last results count; None: every tool's.
         """
         self.missing: dict[str, int] = {}
         """Decisions that could not be taken again, by the reason."""
         self._judge = judge
-        self._wanted = seen
+        self._wanted = result_tools
         self._since = since
         self._waiting: list[RecordedDecision] = []
         self._running: dict[str, tuple[str, str]] = {}
@@ -315,11 +315,11 @@ class FactReader:
         last = decided.seen
         if decided.origin.shares:
             last = {**await self._shared(decided.stream), **last}
-        seen = {tool: await self._result(event) for tool, event in last.items()}
+        results = {tool: await self._result(event) for tool, event in last.items()}
         if isinstance(recorded, DecisionFacts):
             for tool, seq in recorded.seen.items():
-                seen[tool] = await self._result_at(decided.stream, seq)
-        return Facts(input=await self._input(decided.origin), seen=seen)
+                results[tool] = await self._result_at(decided.stream, seq)
+        return Facts(input=await self._input(decided.origin), seen=results)
 
     async def _shared(self, stream: str) -> Mapping[str, k.ToolInvocationFinished]:
         """The last result of each tool among the events that a fork shares with other jobs."""

@@ -93,32 +93,32 @@ def step_rows(story: EventStory, preview: Preview = shown) -> tuple[StepRow, ...
     return tuple(step_row(step) for step in story.tell(preview))
 
 
-def step_row(told: StepNarrative) -> StepRow:
+def step_row(narrative: StepNarrative) -> StepRow:
     """A step of the story as a row."""
-    tool, model = told.tool_invocation, told.llm_invocation
-    kind, _, name = told.name.partition(".")
+    tool, model = narrative.tool_invocation, narrative.llm_invocation
+    kind, _, name = narrative.name.partition(".")
     return StepRow(
-        step=told.step,
-        name=told.name,
-        ok=told.state == "ok",
-        duration_ms=told.duration_us / 1_000,
-        error_code=told.code,
+        step=narrative.step,
+        name=narrative.name,
+        ok=narrative.state == "ok",
+        duration_ms=narrative.duration_us / 1_000,
+        error_code=narrative.code,
         meta=StepMeta(
-            args_preview=told.args_preview,
-            result_preview=told.result_preview,
+            args_preview=narrative.args_preview,
+            result_preview=narrative.result_preview,
             provider_id=tool.provider if tool else model.provider if model else "",
-            risk_level=told.risk_level,
-            capability_level=told.capability_level,
+            risk_level=narrative.risk_level,
+            capability_level=narrative.capability_level,
             tool_name=name if kind == "tool" else "",
         ),
-        state=told.state,
-        reason=told.reason,
-        remedy=told.remedy,
-        attempt=told.attempt,
-        confirmation=told.confirmation,
-        undone=told.undone,
-        started_at=told.started_at,
-        taken_from=told.taken_from,
+        state=narrative.state,
+        reason=narrative.reason,
+        remedy=narrative.remedy,
+        attempt=narrative.attempt,
+        confirmation=narrative.confirmation,
+        undone=narrative.undone,
+        started_at=narrative.started_at,
+        taken_from=narrative.taken_from,
     )
 
 
@@ -314,15 +314,15 @@ async def whole_step(journal: Journal, step: StepNarrative) -> StepNarrative:
         more = [each for ref in log.kept for each in lines_of(await _kept(journal, ref) or b"[]")]
         lines = tuple(sorted((*log.lines, *more), key=lambda each: each.at))
         step = msgspec.structs.replace(step, log=CallLines(lines=lines, left_out=log.left_out))
-    told = step.untrusted
-    if told is None or told.kept is None:
+    stored = step.untrusted
+    if stored is None or stored.kept is None:
         return step
-    recorded = await _kept(journal, told.kept)
+    recorded = await _kept(journal, stored.kept)
     if recorded is None:
         return step  # what is left of them is the preview
     untrusted = arguments(recorded)
     return msgspec.structs.replace(
-        step, untrusted=msgspec.structs.replace(told, arguments=untrusted.arguments, kept=None)
+        step, untrusted=msgspec.structs.replace(stored, arguments=untrusted.arguments, kept=None)
     )
 
 

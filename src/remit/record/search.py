@@ -110,7 +110,7 @@ def _tells(event: Event, text: str) -> bool:
     error = getattr(payload, "error", None)
     values = [getattr(payload, name, None) for name in _VALUES]
     texts = [bytes(value).decode() for value in values if isinstance(value, msgspec.Raw)]
-    return any(needle in one.casefold() for one in texts) or (
+    return any(needle in recorded.casefold() for recorded in texts) or (
         isinstance(error, ErrorInfo) and text.casefold() in f"{error.code} {error.message}".casefold()
     )
 

@@ -159,9 +159,9 @@ class EventStory:
                 self._read(payload, at)
 
     def ask(self, identifier: str, events: Iterable[Event]) -> None:
-        asked = read_question(identifier, events)
-        if asked is not None and asked[0] in self.steps:
-            step, question = asked
+        pair = read_question(identifier, events)
+        if pair is not None and pair[0] in self.steps:
+            step, question = pair
             self._step(step, question.asked_at).asked[identifier] = question
 
     def told(self, step: str) -> StepNarrative | None:
@@ -351,14 +351,14 @@ class EventStory:
         teller = Teller(self.history, self.drifts, preview)
         return (self._told(step, track, teller) for step, track in self.steps.items() if self._is_step(step, track))
 
-    def _told(self, step: str, one: StepFacts, teller: Teller) -> StepNarrative:
-        return teller.tell(step, one, self._child(step) if step in self.history.children else None)
+    def _told(self, step: str, facts: StepFacts, teller: Teller) -> StepNarrative:
+        return teller.tell(step, facts, self._child(step) if step in self.history.children else None)
 
-    def _is_step(self, step: str, one: StepFacts) -> bool:
+    def _is_step(self, step: str, facts: StepFacts) -> bool:
         """Return whether something was done there; a worker that could not go on leaves a mark anywhere."""
         history = self.history
         known = step in history.places or step in history.calls or step in history.models
-        return known or one.relayed is not None
+        return known or facts.relayed is not None
 
     def _child(self, step: str) -> ChildFacts:
         """A child recipe; what is known of all of them is made once for so many events."""

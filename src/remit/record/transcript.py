@@ -159,7 +159,7 @@ class Prompts:
             tip, newest = self._before[tip]
             digests.append(newest)
         start = self._base if tip == self._base.tip else EMPTY
-        return start.add(*(message_of(self._bodies[one]) for one in reversed(digests)))
+        return start.add(*(message_of(self._bodies[digest_]) for digest_ in reversed(digests)))
 
     async def _asked(self, started: CommandStarted) -> None:
         tip = started.after
@@ -178,12 +178,12 @@ class Prompts:
             self._before[self.tip] = (self._tip, sha256(answer))
             self.answers.append((committed.step, message_of(answer).calls))
 
-    async def _add(self, before: str, one: MessageKept) -> str:
-        body = await self._journal.value(one.body, one.body_blob)
+    async def _add(self, before: str, message: MessageKept) -> str:
+        body = await self._journal.value(message.body, message.body_blob)
         if body is not None:
-            self._bodies[one.digest] = body
-        tip = tip_of(before, one.digest)
-        self._before[tip] = (before, one.digest)
+            self._bodies[message.digest] = body
+        tip = tip_of(before, message.digest)
+        self._before[tip] = (before, message.digest)
         return tip
 
     def _newest(self, tip: str) -> Message | None:
@@ -317,24 +317,24 @@ async def recall(journal: Journal, earlier: EarlierConversation) -> RecalledConv
 
 
 async def _recall(
-    journal: Journal, earlier: EarlierConversation, kept: Mapping[str, RecalledConversation]
+    journal: Journal, earlier: EarlierConversation, known: Mapping[str, RecalledConversation]
 ) -> RecalledConversation | None:
     """Out of what is kept, and the jobs since; None: those do not hold every result that is cut in it."""
     parts: list[_Part] = []
-    job, tip, base = earlier.job, earlier.tip, kept.get(earlier.tip)
+    job, tip, base = earlier.job, earlier.tip, known.get(earlier.tip)
     while job and base is None:
         parts.append(_Part(tip, await whole(journal, await journal.read(stream_of(job)))))
         job, tip = _before(parts[-1].events)
-        base = kept.get(tip)
+        base = known.get(tip)
     thread, answered = base.thread if base is not None else EMPTY, []
     for part in reversed(parts):
         prompts = Prompts(journal, own=True, base=thread)
         await prompts.fold(part.events)
-        found = prompts.thread(part.tip)
-        if found is None:
+        part_thread = prompts.thread(part.tip)
+        if part_thread is None:
             msg = f"{earlier.job} does not hold the conversation {earlier.tip[:19]}…"
             raise StateError(msg, code=Code.JOB_NOT_CONVERSATION, remedy="Continue with `remit chat`.")
-        thread = found
+        thread = part_thread
         answered.append((part.events, prompts.answers))
     results = dict(base.results) if base is not None else {}
     wanted = _cut([*thread.messages(), *earlier.more])
@@ -369,8 +369,8 @@ async def _outcomes(
     journal: Journal, history: JobHistory, answers: Answers, wanted: AbstractSet[str]
 ) -> dict[str, str]:
     """Those of the wanted results that a job holds: as its calls gave them, or as it was given them itself."""
-    given = await _given(journal, history)
-    outcomes = {call: given[call] for call in wanted if call in given}
+    recorded = await _given(journal, history)
+    outcomes = {call: recorded[call] for call in wanted if call in recorded}
     for call, step in steps_of(answers, history).items():
         if call in wanted and history.calls[step].ended:
             outcome = await recorded_outcome(history.calls[step], journal)

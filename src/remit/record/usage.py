@@ -107,7 +107,7 @@ class Usage:
         await self._sums.refresh(fresh)
         for day in fresh:
             self._by_day[day] = now, self._added_up(day)
-        self._by_day = {day: kept for day, kept in self._by_day.items() if day > today - _KEPT}
+        self._by_day = {day: sums for day, sums in self._by_day.items() if day > today - _KEPT}
         return [self._by_day[day][1] for day in wanted]
 
     def _added_up(self, day: int) -> dict[tuple[str, str], Spent]:
@@ -188,14 +188,14 @@ def _rows(totals: dict[str, Spent]) -> list[UsageRow]:
     return sorted(rows, key=lambda row: (-(row.cost or 0.0), -row.tokens, row.name))
 
 
-def _name(by: By, day: int, one: Sum) -> str:
+def _name(by: By, day: int, total: Sum) -> str:
     match by:
         case "job":
-            return one.stream.partition("/")[2]
+            return total.stream.partition("/")[2]
         case "principal":
-            return one.principal
+            return total.principal
         case "model":
-            return one.model
+            return total.model
         case "day":
             return isoformat(day * DAY).partition("T")[0]
 

@@ -36,18 +36,20 @@ class Use:
     def told(self) -> ToolUse:
         """The same, for people and programs."""
         tool, provider, version, request = self.key
-        open_jobs = tuple(one.id for one in self.origins.values() if one.created is not None and not one.ended)
+        open_jobs = tuple(
+            origin.id for origin in self.origins.values() if origin.created is not None and not origin.ended
+        )
         return ToolUse(
             tool=tool,
             provider_id=provider,
             version=version,
             request_schema_hash=request,
-            response_schema_hash=max(self.responses, key=lambda one: self.responses[one], default=""),
+            response_schema_hash=max(self.responses, key=lambda schema_hash: self.responses[schema_hash], default=""),
             calls=self.calls,
             first_at=self.first_at,
             last_at=self.last_at,
             open_jobs=open_jobs,
-            users=tuple(one.id for one in self.origins.values()),
+            users=tuple(origin.id for origin in self.origins.values()),
         )
 
 

@@ -46,11 +46,11 @@ def encoded(value: Any, code: Code) -> bytes:
         raise UsageError(f"the value cannot be sent: {error}", code=code, remedy="Send plain JSON values.") from error
 
 
-def title_of(name: str, given: bytes) -> str:
+def title_of(name: str, input_json: bytes) -> str:
     """Return the name of an untitled job: its recipe or plan and its input; a single text stands without its name."""
-    if len(given) > _LARGE:
-        return f"{name} {preview(given, _TITLE)}"
-    value = msgspec.json.decode(given)
+    if len(input_json) > _LARGE:
+        return f"{name} {preview(input_json, _TITLE)}"
+    value = msgspec.json.decode(input_json)
     words = words_of(value, _TITLE)
     texts = [(key, text) for key, text in value.items() if text] if isinstance(value, dict) else []
     if len(texts) == 1 and isinstance(texts[0][1], str):

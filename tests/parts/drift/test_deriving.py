@@ -162,7 +162,7 @@ async def in_a_copy(journal: Journal) -> DecisionsReport:
     other = Journal(SqliteStore(":memory:", journal.clock), journal.clock)
     await back_up(journal, other)
     deriver = Deriver(other, FactReader(other))
-    collector = DecisionCollector(deriver.judge, seen=None)
+    collector = DecisionCollector(deriver.judge, result_tools=None)
     await walk_over(other, [collector])
     await other.close()
     return deriver.report(collector.missing)

@@ -59,8 +59,8 @@ class FactFinder:
         """The query with its facts; sets what the call would take of limits. Raises JournalError."""
         job = call.request.job
         known = _decoded(bytes(job.encoded)) if needs.input and job is not None else UNKNOWN
-        seen, places = await self._seen(call.writer, needs.seen) if needs.seen else ({}, {})
-        query = replace(query, facts=Facts(input=known, seen=seen))
+        results, places = await self._seen(call.writer, needs.seen) if needs.seen else ({}, {})
+        query = replace(query, facts=Facts(input=known, seen=results))
         if places or needs.limits:
             call.facts = DecisionFacts(seen=places)
         if not needs.limits:
@@ -73,7 +73,7 @@ class FactFinder:
         ]
         keys = {limited_rule.rule.id: limited_rule.limit.key(limited_rule.rule.id, query) for limited_rule in limited}
         taken = await self._takings.totals([key for key in keys.values() if key], intent)
-        query = replace(query, facts=Facts(input=known, seen=seen, taken=taken))
+        query = replace(query, facts=Facts(input=known, seen=results, taken=taken))
         totals = {rule: (calls, str(total)) for rule, key in keys.items() if key for calls, total in (taken[key],)}
         call.facts = DecisionFacts(seen=places, taken=totals)
         parts = (
@@ -122,11 +122,11 @@ class FactFinder:
 
 def _together(parts: Iterable[LimitPart]) -> tuple[LimitPart, ...]:
     """One part of each count, though several rules share a pot; it is bound if one of theirs is."""
-    found: dict[str, LimitPart] = {}
+    together: dict[str, LimitPart] = {}
     for part in parts:
-        known = found.get(part.key)
-        found[part.key] = part if known is None or (part.bound and not known.bound) else known
-    return tuple(found.values())
+        known = together.get(part.key)
+        together[part.key] = part if known is None or (part.bound and not known.bound) else known
+    return tuple(together.values())
 
 
 def with_remembered(

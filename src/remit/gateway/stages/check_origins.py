@@ -144,8 +144,8 @@ class _Told:
             if isinstance(payload, CommandCommitted) and payload.error is None:
                 answer = await journal.value(payload.result, payload.result_blob)
                 self._name(message_of(answer) if answer else Message("assistant", ()))
-            for kept in payload.added if isinstance(payload, CommandStarted) else ():
-                body = await journal.value(kept.body, kept.body_blob)
+            for message in payload.added if isinstance(payload, CommandStarted) else ():
+                body = await journal.value(message.body, message.body_blob)
                 if body is not None:  # an answer that is recorded has none here
                     self._take(message_of(body), ledger)
 
@@ -254,8 +254,8 @@ class CheckOrigins:
             return self._judge(conversation, call, proceed)
         if not call.writer.stream.startswith(_SESSION):
             return proceed(call)
-        seen = self._knows_task or call.policy.taints(call.query) - {"allow"}
-        return self._in_session(call, proceed) if seen else proceed(call)
+        matters = self._knows_task or call.policy.taints(call.query) - {"allow"}
+        return self._in_session(call, proceed) if matters else proceed(call)
 
     async def _in_session(self, call: Call, proceed: Proceed) -> Outcome:
         """Judge a call of an agent elsewhere: what Remit gave it is known, and what a person told it often is not.
@@ -354,6 +354,6 @@ def _is_untrusted(call: Call, conversation: Conversation, ledger: OriginLedger) 
     return not all(ledger.trusts(value) for value in values if inputs is None or _is_among(value.value, inputs))
 
 
-def _is_among(value: str, given: set[str]) -> bool:
+def _is_among(value: str, texts: set[str]) -> bool:
     """Return whether a value, or a part of it that says something, is one of those that a model gave."""
-    return value in given or any(len(text) >= _TELLING and (text in value or value in text) for text in given)
+    return value in texts or any(len(text) >= _TELLING and (text in value or value in text) for text in texts)

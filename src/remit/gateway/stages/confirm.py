@@ -70,47 +70,51 @@ class Confirm:
             return _asked(confirmation.id, confirmation.request.tool_name)
         return await self._anew(call, confirmation, proceed)
 
-    async def _use(self, call: Call, found: Confirmation, proceed: Proceed) -> Outcome:
+    async def _use(self, call: Call, confirmation: Confirmation, proceed: Proceed) -> Outcome:
         """Proceed with an approval. If the call is refused below, before it is announced, the approval is not used."""
-        if not self._confirmations.claim(found):
-            return _spent(call, found)
+        if not self._confirmations.claim(confirmation):
+            return _spent(call, confirmation)
         try:
             return await proceed(call)
         finally:
-            if not call.invocation_id and call.confirmation is found:  # another: policy decided again, and took over
-                self._confirmations.unclaim(found)
+            if (
+                not call.invocation_id and call.confirmation is confirmation
+            ):  # another: policy decided again, and took over
+                self._confirmations.unclaim(confirmation)
 
-    async def _anew(self, call: Call, found: Confirmation, proceed: Proceed) -> Outcome:
+    async def _anew(self, call: Call, confirmation: Confirmation, proceed: Proceed) -> Outcome:
         """Go on without a confirmation that does not fit this call, or that it does not need."""
         asks = call.decision.effect == "ask"
         replaced_by = new_id("c") if asks else ""
-        if found.state != "used":
-            reason = _reason(found, self._clock.now()) if asks else f"allowed by {call.rule_id}"
-            if not await self._confirmations.withdraw(found, reason, replaced_by=replaced_by):
-                if found.state == "approved":
-                    return _spent(call, found)
-                call.confirmation = await self._confirmations.load(found.stream)  # a person was faster
+        if confirmation.state != "used":
+            reason = _reason(confirmation, self._clock.now()) if asks else f"allowed by {call.rule_id}"
+            if not await self._confirmations.withdraw(confirmation, reason, replaced_by=replaced_by):
+                if confirmation.state == "approved":
+                    return _spent(call, confirmation)
+                call.confirmation = await self._confirmations.load(confirmation.stream)  # a person was faster
                 return await self._with(call, proceed)
-        return await self._without(call, found, proceed, replaced_by)
+        return await self._without(call, confirmation, proceed, replaced_by)
 
     async def _without(
-        self, call: Call, found: Confirmation | None, proceed: Proceed, replaced_by: str = ""
+        self, call: Call, confirmation: Confirmation | None, proceed: Proceed, replaced_by: str = ""
     ) -> Outcome:
         """Go on where there is no question any more, or none that fits."""
-        if found is not None and found.last is not None and found.last.decision == "edit":
+        if confirmation is not None and confirmation.last is not None and confirmation.last.decision == "edit":
             # At this moment, else the call would have come back as edited: it waits for what was made of it.
-            return _asked(found.replaced_by, found.request.tool_name)
+            return _asked(confirmation.replaced_by, confirmation.request.tool_name)
         call.confirmation = None
         if call.decision.effect != "ask":
             return await proceed(call)
-        return await self._ask(call, found, replaced_by) if call.request.asks else _not_asked(call.tool.meta.name)
+        return (
+            await self._ask(call, confirmation, replaced_by) if call.request.asks else _not_asked(call.tool.meta.name)
+        )
 
-    def _same(self, call: Call, found: Confirmation) -> bool:
+    def _same(self, call: Call, confirmation: Confirmation) -> bool:
         """Return whether this is the call that was shown, and policy asks for no more than it did then."""
-        decision, request = call.decision, found.request
+        decision, request = call.decision, confirmation.request
         if request.digest != self._bind(call, whole=bool(request.provider_id)):
             return False
-        shown = {(argument.path, argument.value) for argument in found.untrusted}
+        shown = {(argument.path, argument.value) for argument in confirmation.untrusted}
         if not shown.issuperset((argument.path, argument.value) for argument in call.untrusted):
             return False  # the approver was not told of them
         if not set(request.budgets).issuperset(_beyond(call)):
@@ -210,8 +214,8 @@ def _before(call: Call, before: Confirmation | None) -> str:
     return f"{', '.join(before.approved_by)} approved it before, but {since}."
 
 
-def _reason(found: Confirmation, now: int) -> str:
-    return _AGED if found.state == "approved" and not found.usable(now) else _CHANGED
+def _reason(confirmation: Confirmation, now: int) -> str:
+    return _AGED if confirmation.state == "approved" and not confirmation.usable(now) else _CHANGED
 
 
 def _identity(call: Call) -> dict[str, Any]:
@@ -242,21 +246,25 @@ def _not_asked(tool: str) -> Outcome:
     return refused(Code.CONFIRMATION_REQUIRED, f"{tool} needs a person's approval, and no one was asked")
 
 
-def _closed(call: Call, found: Confirmation) -> Outcome:
+def _closed(call: Call, confirmation: Confirmation) -> Outcome:
     name = call.tool.meta.name
-    if found.state == "expired":
+    if confirmation.state == "expired":
         reason = f"no one approved {name} in time"
-        return refused(Code.CONFIRMATION_EXPIRED, reason, "Make the call again to ask again.", confirmation=found.id)
-    last = found.last
+        return refused(
+            Code.CONFIRMATION_EXPIRED, reason, "Make the call again to ask again.", confirmation=confirmation.id
+        )
+    last = confirmation.last
     reason = f"{last.by if last else 'somebody'} refused {name}" + (f": {last.reason}" if last and last.reason else "")
     remedy = "Continue without this call, or make a different one."
-    return refused(Code.CONFIRMATION_DENIED, reason, remedy, confirmation=found.id)
+    return refused(Code.CONFIRMATION_DENIED, reason, remedy, confirmation=confirmation.id)
 
 
-def _spent(call: Call, found: Confirmation) -> Outcome:
+def _spent(call: Call, confirmation: Confirmation) -> Outcome:
     call.confirmation = None  # it belongs to another call
     reason = f"the approval of {call.tool.meta.name} was already used"
-    return refused(Code.CONFIRMATION_MISMATCH, reason, "Make the call again to ask again.", confirmation=found.id)
+    return refused(
+        Code.CONFIRMATION_MISMATCH, reason, "Make the call again to ask again.", confirmation=confirmation.id
+    )
 
 
 class LoadConfirmation:

@@ -204,12 +204,12 @@ class Invoke:
         )
 
 
-def _effect(failure: _Failure, said: object) -> Effect:
+def _effect(failure: _Failure, declared: object) -> Effect:
     """Return what is known of the effect: as the provider says, or as its failure does."""
-    if said in {"none", "committed"}:
-        return Effect("none" if said == "none" else "committed", "tool")
+    if declared in {"none", "committed"}:
+        return Effect("none" if declared == "none" else "committed", "tool")
     known = of_failure(failure.code.name, failure.cause.name if failure.cause else "", unheard=failure.doubt)
-    return FAILED if said == "unknown" and not failure.doubt else known
+    return FAILED if declared == "unknown" and not failure.doubt else known
 
 
 def _failure(error: BaseException) -> _Failure:

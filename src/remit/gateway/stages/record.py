@@ -250,8 +250,8 @@ class RecordReply:
         if asking.reply is not None or outcome.code is None or request.via is not None:
             return None
         current = str(asking.model.name)
-        asked = (request.asked or request.model or self._default) if request.job is not None else ""
-        following = self._fallbacks.after(asked, request.recipe, current, outcome.code, request.failed)
+        first_choice = (request.asked or request.model or self._default) if request.job is not None else ""
+        following = self._fallbacks.after(first_choice, request.recipe, current, outcome.code, request.failed)
         if following is None or following.model or fault is None or fault.after_s is None:
             return following
         return following._replace(again_ms=max(following.again_ms, int(fault.after_s * 1_000)))

@@ -48,9 +48,9 @@ class Resolve:
         Refuse with UNKNOWN_TOOL, INVALID_TOOL_STEP, TOOL_QUARANTINED, INVALID_TOOL_ARGS or MCP_REQUIRED_UNAVAILABLE.
         """
         call.stage = "resolve"
-        given: object = call.args
-        if not isinstance(given, dict):
-            reason = f"arguments must be an object, not {type(given).__name__}"
+        arguments: object = call.args
+        if not isinstance(arguments, dict):
+            reason = f"arguments must be an object, not {type(arguments).__name__}"
             return refused(Code.INVALID_TOOL_ARGS, f"{call.request.tool}: {reason}", "Pass them by name.")
         tool = self._catalog.at_hand(call.request.tool)
         if tool is not None:
@@ -165,11 +165,11 @@ class ResolveModel:
         tools = await self._services.catalog.tools(_PATIENCE_S)
         return not any(fnmatchcase(tool.meta.name, pattern) for tool in tools)
 
-    async def _missing(self, why: str, name: str) -> Outcome:
+    async def _missing(self, reason: str, name: str) -> Outcome:
         names = [tool.meta.name for tool in await self._services.catalog.tools(_PATIENCE_S)]
         if _WILD & set(name):
             names = [f"{pattern.rpartition('.')[0]}.*" for pattern in names]
-        return refused(Code.UNKNOWN_TOOL, why, suggestion(name, names))
+        return refused(Code.UNKNOWN_TOOL, reason, suggestion(name, names))
 
     def _prepare(self, asking: ModelAttempt, tools: OfferedTools) -> Outcome | None:
         request = asking.request

@@ -149,12 +149,12 @@ class TakeTurn:
         wait = max(1, -(-after // SECOND))
         match obstacle.code:
             case Code.RATE_LIMITED:
-                why = f"allows {limit.rate}"
+                clause = f"allows {limit.rate}"
             case Code.CONCURRENCY_LIMITED:
-                why, wait = f"allows {limit.concurrency} at once", 1
+                clause, wait = f"allows {limit.concurrency} at once", 1
             case _:
-                why = f"leaves it alone after {limit.breaker} failures to reach it in a row"
-        reason = f'{name}: limits."{pattern}" {why}'
+                clause = f"leaves it alone after {limit.breaker} failures to reach it in a row"
+        reason = f'{name}: limits."{pattern}" {clause}'
         if lines:
             return replace(refused(obstacle.code, reason), again_ms=max(0, -(-after // 1_000)), turn_at=obstacle.place)
         return replace(refused(obstacle.code, reason, f"Try again in {wait} s."), again_ms=wait * 1_000)

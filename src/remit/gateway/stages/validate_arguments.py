@@ -58,6 +58,6 @@ def _unfit(call: Call) -> Outcome:
     return _refuse(call, text, remedy)
 
 
-def _refuse(call: Call, why: str, remedy: str = "") -> Outcome:
+def _refuse(call: Call, reason: str, remedy: str = "") -> Outcome:
     remedy = remedy or f"See the tool's schema: `remit tools {call.tool.meta.name}`."
-    return refused(Code.INVALID_TOOL_ARGS, f"{call.tool.meta.name}: {why}", remedy)
+    return refused(Code.INVALID_TOOL_ARGS, f"{call.tool.meta.name}: {reason}", remedy)

@@ -199,7 +199,7 @@ async def backtest(
 def collector_for(policy: Policy, judge: Judge, since: int) -> DecisionCollector:
     """Return what gives `judge` the decisions at `since` (µs) or later, with the results that rules may ask for."""
     seen = None if policy.needs_facts else frozenset[str]()  # every tool's, since rules of jobs may ask for more
-    return DecisionCollector(judge, seen=seen, since=since)
+    return DecisionCollector(judge, result_tools=seen, since=since)
 
 
 class _Judge:

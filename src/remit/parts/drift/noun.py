@@ -303,7 +303,7 @@ class DriftNoun:
         Raises JournalError.
         """
         deriver = Deriver(self._parts.journal, FactReader(self._parts.journal))
-        collector = DecisionCollector(deriver.judge, seen=None, since=since)
+        collector = DecisionCollector(deriver.judge, result_tools=None, since=since)
         await walk(self._parts.journal, [collector])
         return deriver.report(collector.missing)
 
