@@ -12,9 +12,8 @@ from bench.lab import Lab
 from bench.measure import Mark, Reading, Result, Watch, against
 from remit import Remit
 from remit.parts.hooks.daemon import GuardFolder, GuardServer
-from remit.parts.hooks.guard import HookGuard
+from remit.parts.hooks.guard import AgentTools, HookGuard
 from remit.parts.hooks.places import make_client
-from remit.parts.hooks.provider import AgentTools
 from remit.settings import load
 
 CALLS = 50

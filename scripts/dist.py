@@ -31,8 +31,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from remit.parts.audit.formats.agent_action import PAYLOAD_TYPE, envelope_message
+from remit.parts.audit.formats.catalog import PREDICATE, STATEMENT
 from remit.parts.audit.formats.keys import OperatorSigner
-from remit.parts.audit.formats.provenance import PREDICATE, STATEMENT
 
 ROOT: Final = Path(__file__).parents[1]
 GIT: Final = shutil.which("git") or "git"

@@ -18,7 +18,7 @@ import pytest
 from remit import Remit
 from remit.cli.wrap_server import name_of
 from remit.journal.kinds import Payload, SessionOpened
-from remit.mcp_server.client import MAX_REQUEST_BYTES
+from remit.mcp_server.request import MAX_REQUEST_BYTES
 from remit.process.environment import INHERITED
 from remit.settings import load
 from remit.settings.principal import principal

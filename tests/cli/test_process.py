@@ -8,7 +8,7 @@ from typing import Final
 
 HELD: Final = """
 import atexit
-from remit.cli.process import leave
+from remit.cli.root import leave
 
 class Held:
     def __del__(self):

@@ -24,9 +24,9 @@ from remit.http import server as http
 from remit.mcp_config.foreign import read_foreign
 from remit.mcp_config.places import Client as Whose
 from remit.mcp_config.plan import carry
+from remit.mcp_server import offer, sessions
 from remit.mcp_server import server as parking
-from remit.mcp_server import sessions, views
-from remit.mcp_server.client import MAX_REQUEST_BYTES
+from remit.mcp_server.request import MAX_REQUEST_BYTES
 from remit.process.environment import environment as seen
 from remit.providers.mcp import listing, session, supervisor
 from remit.settings import load
@@ -207,7 +207,7 @@ def test_the_code_of_the_page_is_that_of_the_example() -> None:
 @pytest.mark.parametrize(
     "said",
     [
-        f"waits up to {views.PATIENCE_S:g} seconds for servers",
+        f"waits up to {offer.PATIENCE_S:g} seconds for servers",
         f"may take {supervisor.CONNECT_S:g} seconds",
         f"| a client's request | {MAX_REQUEST_BYTES // 2**20} MiB |",
         f"(before 2026-07-28) | {sessions.MAX_SESSIONS:,}, each until {sessions.IDLE_S / 60:g} minutes after",

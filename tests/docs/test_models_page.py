@@ -11,8 +11,8 @@ import yaml
 
 from remit.jobs.answers import ModelAnswer
 from remit.models.faults import FAULTS
-from remit.models.limiter import SHORT_S
 from remit.models.names import PROVIDERS, parse
+from remit.models.port import SHORT_S
 from remit.models.registry import KEYS
 from remit.models.reply import Stop
 from remit.models.script import ScriptStep, load

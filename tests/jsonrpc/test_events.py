@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remit.jsonrpc.events import EventReader, SentEventText
-from remit.jsonrpc.lines import LineTooLongError
+from remit.jsonrpc.stream import EventReader, LineTooLongError, SentEventText
 
 CAP = 10_000
 WORDS = st.text(st.characters(blacklist_characters="\r\n\0", blacklist_categories=["Cs"]), max_size=20)

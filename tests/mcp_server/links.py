@@ -26,12 +26,11 @@ from remit.journal.event import HeadQuery
 from remit.journal.kinds import Payload, decode
 from remit.jsonrpc.dispatcher import Dispatcher
 from remit.jsonrpc.message import RpcMessage
-from remit.mcp_server.client import AskingTerms
 from remit.mcp_server.endpoint import Endpoint
-from remit.mcp_server.names import Names, WireNames
-from remit.mcp_server.place import PATH
+from remit.mcp_server.offer import Names, WireNames
 from remit.mcp_server.relay import Relay
 from remit.mcp_server.relays import Relays
+from remit.mcp_server.request import PATH, AskingTerms
 from remit.mcp_server.server import ToolServer
 from remit.mcp_server.stdio import OneClient
 

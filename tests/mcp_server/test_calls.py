@@ -11,7 +11,7 @@ from mcp.shared.exceptions import MCPError
 
 from remit import CallContext, tool
 from remit.journal.kinds import GateRefused, SessionOpened, ToolInvocationFinished, ToolInvocationStarted
-from remit.mcp_server.names import OwnNames
+from remit.mcp_server.offer import OwnNames
 from tests.mcp_server.links import Link, code_of, facing, kinds, raw, sessions, text_of
 from tests.mcp_server.test_listing import DEFINITION, echo, write
 from tests.mcp_server.upstream import Upstream, offered

@@ -12,7 +12,7 @@ from remit.http.guard import Guard
 from remit.http.router import PartMount, Router
 from remit.mcp_server.card import PATHS, card_mounts, card_of
 from remit.mcp_server.endpoint import Endpoint
-from remit.mcp_server.place import PATH
+from remit.mcp_server.request import PATH
 from tests.mcp_server.links import facing, person
 from tests.opened import OpenRemit
 

@@ -92,7 +92,7 @@ async def test_a_call_that_takes_its_own_tool_away_is_answered_in_the_servers_wo
 async def test_a_server_that_was_too_slow_for_the_list_is_heard_of(
     remit_in: OpenRemit, link: Link, monkeypatch: Any
 ) -> None:
-    monkeypatch.setattr("remit.mcp_server.views.PATIENCE_S", 0.01)
+    monkeypatch.setattr("remit.mcp_server.offer.PATIENCE_S", 0.01)
     awake = asyncio.Event()
 
     class Sleeper(Upstream):

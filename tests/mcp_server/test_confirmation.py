@@ -11,8 +11,8 @@ import pytest
 from remit import tool
 from remit.gateway.confirmation import Confirmation
 from remit.journal.kinds import UntrustedArgument
-from remit.mcp_server.client import AskingTerms
 from remit.mcp_server.question import QuestionForm
+from remit.mcp_server.request import AskingTerms
 from remit_testing.clock import ManualClock
 from tests.cli.test_prompt import question
 from tests.mcp_server.links import Link, code_of, facing, kinds, text_of

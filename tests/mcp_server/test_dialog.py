@@ -13,7 +13,7 @@ from remit.http.access import OPERATOR, SCOPES, Access
 from remit.journal.event import HeadQuery
 from remit.journal.kinds import ConfirmationPutOff, decode
 from remit.mcp_server import calls
-from remit.mcp_server.client import AskingTerms
+from remit.mcp_server.request import AskingTerms
 from tests.mcp_server.links import Link, code_of, facing, text_of
 from tests.mcp_server.test_confirmation import Notes, Person, outcome_of, said
 from tests.opened import OpenRemit

@@ -18,7 +18,7 @@ from remit.errors import RemitError
 from remit.gateway.result import KEPT_LEVELS
 from remit.jobs.state import ENDED
 from remit.jsonrpc.message import LEVELS, REPAIRS
-from remit.mcp_server.names import OwnNames
+from remit.mcp_server.offer import OwnNames
 from remit.tools.remote import OUTCOME
 from tests.mcp_server.links import LINKS, facing, raw
 from tests.opened import OpenRemit, until

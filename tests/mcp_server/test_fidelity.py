@@ -20,7 +20,7 @@ from remit import Remit
 from remit.journal.event import HeadQuery
 from remit.journal.kinds import ToolInvocationStarted, decode
 from remit.jsonrpc.protocol import TASKS
-from remit.mcp_server.names import OwnNames
+from remit.mcp_server.offer import OwnNames
 from remit.mcp_server.relay import Relay
 from remit.mcp_server.server import ToolServer
 from remit.tools.remote import OUTCOME

@@ -14,7 +14,7 @@ from typing import Any, Final
 import pytest
 
 from remit.journal.kinds import RequestRelayed
-from remit.mcp_server.names import OwnNames
+from remit.mcp_server.offer import OwnNames
 from remit.mcp_server.relay import Relay
 from remit.mcp_server.stdio import LineWire, serve_stdio
 from tests.mcp_server.links import facing, sessions

@@ -15,7 +15,7 @@ from remit.errors import SettingsError
 from remit.http import server as http
 from remit.journal.kinds import SessionOpened
 from remit.large import MAX_VALUES
-from remit.mcp_server.place import PATH
+from remit.mcp_server.request import PATH
 from tests.mcp_server.links import MODERN, application, at, facing, listening, person, serving, sessions, text_of
 from tests.mcp_server.test_calls import Door
 from tests.mcp_server.test_listing import echo, names, write

@@ -15,7 +15,7 @@ from remit.http.router import PartMount, Router
 from remit.journal.kinds import SessionOpened
 from remit.mcp_server.card import resource_mounts
 from remit.mcp_server.endpoint import Endpoint
-from remit.mcp_server.place import PATH
+from remit.mcp_server.request import PATH
 from remit_testing.clock import ManualClock
 from tests.http.issuer import AUDIENCE, NOW_S, Issuer
 from tests.mcp_server.links import facing, sessions

@@ -13,8 +13,8 @@ from mcp.client import Client
 from mcp.shared.exceptions import MCPError
 
 from remit import tool
-from remit.mcp_server import views
-from remit.mcp_server.names import OwnNames
+from remit.mcp_server import offer
+from remit.mcp_server.offer import OwnNames
 from remit.tools.meta import ToolMeta
 from tests.mcp_server.links import Link, code_of, facing, raw, sessions, text_of
 from tests.mcp_server.upstream import Upstream, offered
@@ -177,7 +177,7 @@ async def test_an_odd_root_is_left_out_and_the_rest_stays(remit_in: OpenRemit, l
 async def test_a_slow_server_delays_nobody_beyond_patience(
     remit_in: OpenRemit, link: Link, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(views, "PATIENCE_S", 0.01)
+    monkeypatch.setattr(offer, "PATIENCE_S", 0.01)
     awake = asyncio.Event()
 
     class Sleeper(Upstream):

@@ -17,10 +17,9 @@ from remit import Remit
 from remit.http.access import SCOPES, Access
 from remit.http.guard import Token, digest_of
 from remit.jsonrpc.protocol import TASKS
-from remit.mcp_server.names import WireNames
+from remit.mcp_server.offer import Viewer, Views, WireNames
 from remit.mcp_server.relays import Relays
 from remit.mcp_server.server import ToolServer
-from remit.mcp_server.views import Viewer, Views
 from tests.mcp_server.links import LINKS, Link, at, facing, raw, serving
 from tests.opened import OpenRemit
 from tests.patience import PATIENCE_S

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from remit import tool
-from remit.mcp_server.names import OwnNames
+from remit.mcp_server.offer import OwnNames
 from remit.tools.remote import OUTCOME
 from tests.mcp_server.links import Link, code_of, facing, text_of
 from tests.mcp_server.links import raw as call

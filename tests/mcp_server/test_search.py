@@ -10,10 +10,10 @@ import pytest
 
 from remit.http.access import SCOPES, Access
 from remit.http.guard import Token, digest_of
-from remit.mcp_server.client import AskingTerms
-from remit.mcp_server.names import OwnNames
+from remit.mcp_server.offer import OwnNames
+from remit.mcp_server.request import AskingTerms
+from remit.mcp_server.search import ToolIndex
 from remit.mcp_server.server import ToolServer
-from remit.mcp_server.tool_index import ToolIndex
 from tests.mcp_server.catalog import QUESTIONS, definitions
 from tests.mcp_server.links import MODERN, Link, at, code_of, facing, kinds, raw, serving, text_of
 from tests.mcp_server.test_confirmation import Notes, Person, said

@@ -21,10 +21,10 @@ from remit import Remit
 from remit.clock import SystemClock, isoformat
 from remit.jsonrpc.protocol import INVALID_PARAMS, METHOD_NOT_FOUND, MISSING_REQUIRED_CLIENT_CAPABILITY, TASKS
 from remit.mcp_server import task_handles
-from remit.mcp_server.client import AskingTerms
-from remit.mcp_server.names import Names, OwnNames, WireNames
+from remit.mcp_server.offer import Names, OwnNames, WireNames
 from remit.mcp_server.peers import Parked
 from remit.mcp_server.relay import Relay
+from remit.mcp_server.request import AskingTerms
 from tests.mcp_server.links import MODERN, Link, at, facing, person, raw, serving, sessions, text_of
 from tests.mcp_server.test_confirmation import Notes, Person, said
 from tests.opened import OpenRemit

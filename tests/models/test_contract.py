@@ -6,9 +6,8 @@ import aiohttp
 import pytest
 
 from remit.clock import SystemClock
-from remit.models.limiter import Limiter
 from remit.models.names import ModelName, parse
-from remit.models.port import Model
+from remit.models.port import Limiter, Model
 from remit.models.remote import RemoteModel, http_client
 from remit.models.wires.anthropic import AnthropicMessages
 from remit.models.wires.gemini import Gemini

@@ -11,9 +11,9 @@ import pytest
 
 from remit.clock import SystemClock
 from remit.models.faults import CutAnswer
-from remit.models.limiter import Limiter
 from remit.models.message import Message, Opaque, Text, ToolCall, ToolMessage, results, system, user
 from remit.models.names import parse
+from remit.models.port import Limiter
 from remit.models.prompt import Ask, OutputForm, Sampling, toolset_of
 from remit.models.remote import RemoteModel, http_client
 from remit.models.reply import ModelReply, unwatched

@@ -11,7 +11,7 @@ import pytest
 
 from remit import Remit, Run, recipe, tool
 from remit.api.table import ROUTES
-from remit.mcp_server.place import PATH as ENDPOINT
+from remit.mcp_server.request import PATH as ENDPOINT
 from remit.pages.page import SAFE
 from remit.pages.part import STRANGERS
 from remit.pages.table import PAGES

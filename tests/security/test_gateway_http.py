@@ -17,9 +17,8 @@ from remit.errors import SettingsError
 from remit.http.guard import LOOPBACK, Guard
 from remit.http.router import PartMount, Router
 from remit.http.server import serve
-from remit.mcp_server.client import MAX_REQUEST_BYTES
 from remit.mcp_server.endpoint import Endpoint
-from remit.mcp_server.place import PATH
+from remit.mcp_server.request import MAX_REQUEST_BYTES, PATH
 from tests.mcp_server.links import application, at, facing, listening, person, serving, text_of
 from tests.opened import OpenRemit
 from tests.patience import PATIENCE_S

@@ -11,8 +11,7 @@ def main() -> None:
     import sys
 
     try:
-        from remit.cli.process import leave
-        from remit.cli.root import run
+        from remit.cli.root import leave, run
 
         leave(run())
     except KeyboardInterrupt:  # before or after the part that handles it: while modules are loaded, say

@@ -10,10 +10,9 @@ import msgspec
 
 from remit.cli import exit_codes
 from remit.cli.output import one_line
-from remit.cli.pager import PagedLines, pager, show_paged
 from remit.cli.question import show_question
 from remit.cli.tables import TableColumn, short_ids, table
-from remit.cli.terminal import forget_typed, read_line
+from remit.cli.terminal import PagedLines, forget_typed, pager, read_line, show_paged
 from remit.clock import SystemClock, age
 from remit.codes import Code
 from remit.errors import UsageError

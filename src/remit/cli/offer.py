@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from remit.cli.context import CommandState
     from remit.cli.listen_options import ListenOptions
     from remit.cli.runner import SignalStop
-    from remit.mcp_server.names import Names
+    from remit.mcp_server.offer import Names
     from remit.mcp_server.relay import Relay
     from remit.mcp_server.relays import Relays
     from remit.mcp_server.server import ToolServer
@@ -135,7 +135,7 @@ async def _many_clients(state: CommandState, offer: ServedOffer, listening: List
         from remit.cli.door import ServerDoor
         from remit.http.router import PartMount
         from remit.mcp_server.card import card_mounts, resource_mounts
-        from remit.mcp_server.place import PATH
+        from remit.mcp_server.request import PATH
 
         door = ServerDoor(state, listening, remit.settings, remit.clock)
         card = card_mounts(remit.settings.serve.public_url, tokens=not door.guard.open)
@@ -163,7 +163,7 @@ def _flags(offer: ServedOffer) -> dict[str, Any]:
 async def _faced(
     state: CommandState, remit: Remit, offer: ServedOffer, relay: Relay | Relays | None, transport: str
 ) -> AsyncIterator[ToolServer]:
-    from remit.mcp_server.client import AskingTerms
+    from remit.mcp_server.request import AskingTerms
     from remit.mcp_server.server import ToolServer
     from remit.settings.principal import principal
 

@@ -39,7 +39,7 @@ def _json(context: click.Context, _parameter: click.Parameter, value: bool) -> N
 def _jq(context: click.Context, _parameter: click.Parameter, value: str | None) -> None:
     if value is None:
         return
-    from remit.cli.jq import JqFilter
+    from remit.cli.output import JqFilter
 
     state = context.ensure_object(CommandState)
     state.output.filter, state.as_json = JqFilter(value), True

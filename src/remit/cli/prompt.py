@@ -10,10 +10,9 @@ import msgspec
 
 from remit.cli.errors import describe, show
 from remit.cli.output import clean, one_line, pretty
-from remit.cli.pager import PagedLines, pager, show_paged
 from remit.cli.question import show_head, show_question
 from remit.cli.tables import moment
-from remit.cli.terminal import forget_typed, read_line
+from remit.cli.terminal import PagedLines, forget_typed, pager, read_line, show_paged
 from remit.clock import SystemClock
 from remit.codes import Code
 from remit.errors import RemitError

@@ -77,7 +77,7 @@ def _mounts(state: CommandState, remit: Remit, guard: Guard) -> list[PartMount]:
     else:
         from remit.http.router import Deferred
         from remit.mcp_server.card import card_mounts, resource_mounts
-        from remit.mcp_server.place import PATH
+        from remit.mcp_server.request import PATH
         from remit.settings.principal import principal
 
         who = principal(remit.settings)
@@ -97,9 +97,9 @@ def _load_mcp() -> None:
 async def _mcp(state: CommandState, remit: Remit, who: str) -> AsyncIterator[ServerPart]:
     """Give what answers MCP clients; closed at the end of the block."""
     from remit.cli.offer import relays_of
-    from remit.mcp_server.client import AskingTerms
     from remit.mcp_server.endpoint import Endpoint
-    from remit.mcp_server.names import WireNames
+    from remit.mcp_server.offer import WireNames
+    from remit.mcp_server.request import AskingTerms
     from remit.mcp_server.server import ToolServer
 
     face = ToolServer(

@@ -36,8 +36,7 @@ from remit.jobs.plans.plan import Plan, bind_inputs, task_graph
 from remit.jobs.replay import ReplayReport, ReplayStop
 from remit.journal.event import Event
 from remit.journal.labels import Bound, Conditions
-from remit.jsonrpc.events import EventReader
-from remit.jsonrpc.lines import LineTooLongError
+from remit.jsonrpc.stream import EventReader, LineTooLongError
 from remit.models.reply import Delta
 from remit.models.tail import AnswerPiece
 from remit.policy.decision import CallerKind

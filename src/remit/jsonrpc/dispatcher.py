@@ -45,7 +45,7 @@ from remit.jsonrpc.protocol import (
 from remit.tasks import Tasks
 
 if TYPE_CHECKING:
-    from remit.jsonrpc.transport import Transport
+    from remit.jsonrpc.message import Transport
 
 _log: Final = logging.getLogger("remit.mcp")
 OnNotify = Callable[[Inbound, str, Mapping[str, Any] | None], Awaitable[None]]

@@ -12,7 +12,7 @@ from remit.jsonrpc.message import PROGRESS
 from remit.jsonrpc.protocol import INTERNAL_ERROR, MCPError, NoBackChannelError, RequestId, as_request_id
 
 if TYPE_CHECKING:
-    from remit.jsonrpc.transport import Transport
+    from remit.jsonrpc.message import Transport
 
 _log: Final = logging.getLogger("remit.mcp")
 

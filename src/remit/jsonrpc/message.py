@@ -7,7 +7,7 @@ from codecs import BOM_UTF8
 from collections import Counter
 from collections.abc import Collection, Mapping
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol
 
 import msgspec
 
@@ -251,3 +251,15 @@ def is_request(line: bytes) -> bool:
     except UnreadableMessageError:
         return False
     return isinstance(message, dict) and isinstance(message.get("method"), str) and "id" in message
+
+
+class Transport(Protocol):
+    """Takes messages to the peer."""
+
+    def send(self, message: RpcMessage) -> None:
+        """Take a message; never fails, never waits."""
+        ...
+
+    async def drained(self) -> None:
+        """Wait while the other side is too slow to take more."""
+        ...

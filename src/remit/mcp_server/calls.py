@@ -25,9 +25,9 @@ from remit.tools.peer import ELICIT, PeerError
 if TYPE_CHECKING:
     from remit.gateway.call import Progress
     from remit.http.access import Access
-    from remit.mcp_server.client import AskingTerms, McpCaller
     from remit.mcp_server.peers import ClientPeer, Parked
     from remit.mcp_server.question import PersonAnswer
+    from remit.mcp_server.request import AskingTerms, McpCaller
     from remit.record.outcome import OutcomeView
     from remit.record.step import QuestionRecord
     from remit.record.views import ConfirmationView

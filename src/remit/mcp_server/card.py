@@ -18,7 +18,7 @@ from remit.codes import Code
 from remit.http.access import Access
 from remit.http.problem import METADATA, HttpProblem
 from remit.http.router import REQUEST, PartMount, RouterRequest
-from remit.mcp_server.place import PATH
+from remit.mcp_server.request import PATH
 from remit.version import __version__
 
 if TYPE_CHECKING:

@@ -10,16 +10,15 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from remit.mcp_server import views as viewing
+from remit.mcp_server import offer as viewing
 from remit.mcp_server.subscriptions import RESOURCE_UPDATED
 from remit.tasks import Tasks
 from remit.tools.peer import is_foreign
 
 if TYPE_CHECKING:
+    from remit.mcp_server.offer import OfferView, Viewer, Views
     from remit.mcp_server.request import ClientConnection
     from remit.mcp_server.subscriptions import ListenStreams
-    from remit.mcp_server.view import OfferView
-    from remit.mcp_server.views import Viewer, Views
 
 TOOLS_CHANGED: Final = "notifications/tools/list_changed"
 _LISTS: Final = ("notifications/prompts/list_changed", "notifications/resources/list_changed")

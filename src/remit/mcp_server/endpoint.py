@@ -42,11 +42,9 @@ from remit.jsonrpc.protocol import (
     has_handshake,
 )
 from remit.large import MAX_VALUES, has_too_many_values
-from remit.mcp_server.client import MAX_REQUEST_BYTES, HttpCaller
 from remit.mcp_server.conversation import RequestEnvelope
-from remit.mcp_server.exchange import McpExchange
-from remit.mcp_server.outbox import Outbox
-from remit.mcp_server.place import PATH
+from remit.mcp_server.exchange import McpExchange, Outbox
+from remit.mcp_server.request import MAX_REQUEST_BYTES, PATH, HttpCaller
 from remit.mcp_server.sessions import MAX_PER_PRINCIPAL, ClientSession, ClientSessions
 from remit.tasks import Tasks
 

@@ -15,8 +15,7 @@ from remit.tools.remote import MCP_ERROR
 
 if TYPE_CHECKING:
     from remit.mcp_server.changes import ListChanges
-    from remit.mcp_server.client import McpCaller
-    from remit.mcp_server.request import ClientRequest
+    from remit.mcp_server.request import ClientRequest, McpCaller
     from remit.service.sessions import Sessions
     from remit.tools.peer import Peer
     from remit.tools.remote import Remote, RemoteStatus

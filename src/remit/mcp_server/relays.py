@@ -19,8 +19,7 @@ from remit.mcp_server.relay import PASSED, Look, RelayPassage, Sees, extensions_
 
 if TYPE_CHECKING:
     from remit.mcp_server.changes import ListChanges
-    from remit.mcp_server.client import McpCaller
-    from remit.mcp_server.request import ClientRequest
+    from remit.mcp_server.request import ClientRequest, McpCaller
     from remit.service.mcp import McpServers
     from remit.service.sessions import Sessions
     from remit.tools.peer import Peer

@@ -27,24 +27,23 @@ from remit.jsonrpc.protocol import (
     MCPError,
     MethodNotFoundError,
 )
-from remit.mcp_server import views as viewing
+from remit.mcp_server import offer as viewing
 from remit.mcp_server.calls import CallAsker, McpCalls
 from remit.mcp_server.changes import ListChanges
-from remit.mcp_server.client import AskingTerms, McpCaller
 from remit.mcp_server.definition import for_older
+from remit.mcp_server.offer import Viewer, Views
 from remit.mcp_server.peers import ClientPeer, Parked
 from remit.mcp_server.reply import reply_of
-from remit.mcp_server.request import ClientProgram, ClientRequest
+from remit.mcp_server.request import AskingTerms, ClientProgram, ClientRequest, McpCaller
 from remit.mcp_server.search import CALL, SEARCH, ToolByName, ToolSearch, refusal, reply_with
 from remit.mcp_server.subscriptions import ListenStreams
 from remit.mcp_server.task_handles import METHODS, TaskHandles, announced, begun, created, ttl_of
-from remit.mcp_server.views import Viewer, Views
 from remit.tools.remote import MCP_ERROR, task_support
 from remit.version import __version__
 
 if TYPE_CHECKING:
     from remit.http.access import TokenIdentity
-    from remit.mcp_server.names import Names
+    from remit.mcp_server.offer import Names
     from remit.mcp_server.relay import Look, Relay
     from remit.mcp_server.relays import Relays
     from remit.service.service import Service

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from remit.jsonrpc.dispatcher import Dispatcher
 from remit.mcp_server.conversation import ClientConversation
-from remit.mcp_server.outbox import Outbox
+from remit.mcp_server.exchange import Outbox
 from remit.tasks import Tasks
 
 if TYPE_CHECKING:

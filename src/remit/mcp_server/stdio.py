@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from remit.errors import UsageError
 from remit.jsonrpc.dispatcher import Dispatcher
-from remit.jsonrpc.lines import LineReader, LineTooLongError
 from remit.jsonrpc.message import RpcMessage, UnreadableMessageError, error, read
 from remit.jsonrpc.protocol import (
     CLIENT_CAPABILITIES_META_KEY,
@@ -25,8 +24,9 @@ from remit.jsonrpc.protocol import (
     UNSUPPORTED_PROTOCOL_VERSION,
     MCPError,
 )
-from remit.mcp_server.client import MAX_REQUEST_BYTES
+from remit.jsonrpc.stream import LineReader, LineTooLongError
 from remit.mcp_server.conversation import ClientConversation, RequestEnvelope
+from remit.mcp_server.request import MAX_REQUEST_BYTES
 from remit.tasks import Tasks
 from remit.tools.peer import CAPABILITY, PeerError, Requests
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from remit.errors import UsageError
-from remit.models.limiter import Limiter
 from remit.models.names import ModelName, Provider, parse
+from remit.models.port import Limiter
 
 if TYPE_CHECKING:
     import aiohttp

@@ -12,12 +12,10 @@ from typing import TYPE_CHECKING, Final
 import aiohttp
 import msgspec
 
-from remit.jsonrpc.events import EventReader
-from remit.jsonrpc.lines import LineTooLongError
+from remit.jsonrpc.stream import EventReader, LineTooLongError
 from remit.models.faults import CutAnswer, ModelFault, Rejected, ServerFault, Timeout
-from remit.models.limiter import Limiter
 from remit.models.offers import offers_of
-from remit.models.port import Sending
+from remit.models.port import Limiter, Sending
 from remit.models.reply import Delta, ModelReply, Watch
 from remit.models.wires.wire import Reducer, Wire, WireFailure
 from remit.models.wires.wire import body as json_body

@@ -8,7 +8,6 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from remit.origins.readings import wide
 from remit.origins.roles import (
     FORMATS,
     KEYWORD,
@@ -20,6 +19,7 @@ from remit.origins.roles import (
     role_of_name,
     role_of_shape,
 )
+from remit.origins.text_index import wide
 from remit.tools.meta import JsonSchema, ToolMeta
 
 _BETWEEN: Final = re.compile(r"[\s,;]+")

@@ -21,9 +21,8 @@ import msgspec
 
 from remit.journal.kinds import UntrustedArgument
 from remit.origins.arguments import AuthorityValue
-from remit.origins.readings import folded, strict, wide
 from remit.origins.roles import is_count, is_listed, role_of_name
-from remit.origins.text_index import Needle, TextHit, TextIndex
+from remit.origins.text_index import Needle, TextHit, TextIndex, folded, strict, wide
 from remit.redact import line
 
 _AROUND: Final = 80

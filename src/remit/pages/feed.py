@@ -17,9 +17,8 @@ from remit.http.access import RequestPlaces
 from remit.http.problem import HttpProblem
 from remit.pages.live import Make, PageChannels
 from remit.pages.memory import Memory
-from remit.pages.page import SAFE, Page, PageRequest, PageView, zone_of
+from remit.pages.page import SAFE, Page, PageRequest, PageView, find, zone_of
 from remit.pages.renderer import entries_of, render, shell_for
-from remit.pages.routes import find
 from remit.randomness import salt
 from remit.service.reach import check_reach
 from remit.tasks import first

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, tzinfo
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NamedTuple
@@ -21,7 +21,9 @@ import msgspec
 
 from remit.canonical import sha256
 from remit.clock import SECOND, isoformat
+from remit.codes import Code
 from remit.http.access import Access, Scope
+from remit.http.problem import HttpProblem
 from remit.pages.memory import Memory
 from remit.redact import preview_of
 from remit.redact.visible import visible as visible_as
@@ -350,3 +352,32 @@ def changes_of(diff: str) -> tuple[DiffLine, ...]:
         DiffLine("@", line) if line.startswith("@@") else DiffLine(_MARKS.get(line[:1], "@"), line[1:])
         for line in lines
     )
+
+
+def find(pages: Sequence[Page], method: str, path: str) -> tuple[Page, dict[str, str]]:
+    """The page, and what stands in the braces of its path. Raises Problem if there is none."""
+    wanted_method = "GET" if method == "HEAD" else method
+    segments = path.split("/")
+    allowed = set[str]()
+    for page in pages:
+        parameters = _given(page.path.split("/"), segments)
+        if parameters is not None:
+            if page.method == wanted_method:
+                return page, parameters
+            allowed.add(page.method)
+    if allowed:
+        raise HttpProblem(Code.METHOD_NOT_ALLOWED, headers={"allow": ", ".join(sorted(allowed))})
+    raise HttpProblem(Code.PATH_UNKNOWN)
+
+
+def _given(shape: list[str], segments: list[str]) -> dict[str, str] | None:
+    """Return what stands in the braces; None for another path. A slash inside a name comes as %2F."""
+    if len(shape) != len(segments):
+        return None
+    parameters = {}
+    for part, segment in zip(shape, segments, strict=True):
+        if part.startswith("{"):
+            parameters[part[1:-1]] = unquote(segment)
+        elif part != segment:
+            return None
+    return parameters

@@ -21,9 +21,8 @@ from remit.pages import login, renderer
 from remit.pages.entry import ConsoleEntry, Visitor
 from remit.pages.feed import PATH, STATUS, LiveFeed
 from remit.pages.memory import Memory
-from remit.pages.page import SAFE, Page, PageFile, PageRequest, PageView, See, link, look_of, zone_of
+from remit.pages.page import SAFE, Page, PageFile, PageRequest, PageView, See, find, link, look_of, zone_of
 from remit.pages.renderer import entries_of, render, shell_for
-from remit.pages.routes import find
 from remit.service.reach import check_reach
 
 if TYPE_CHECKING:

@@ -16,8 +16,7 @@ from typing import Any, Final
 
 from remit.canonical import digest
 from remit.errors import NotCanonicalError, SchemaError
-from remit.tools.limits import MAX_PATTERN_BYTES, Schema, SchemaDocument, check_limits, children, same_place
-from remit.tools.strictness import closed
+from remit.tools.limits import MAX_PATTERN_BYTES, Schema, SchemaDocument, check_limits, children, closed, same_place
 
 MAX_COMBINATIONS: Final = 8
 MAX_ALTERNATIVES: Final = 100

@@ -20,9 +20,8 @@ from remit.canonical import MAX_DEPTH, digest
 from remit.codes import Code
 from remit.errors import NotCanonicalError, SchemaError
 from remit.tools.explain import SchemaProblem, cut
-from remit.tools.limits import MAX_PATTERN_BYTES, Pointer, Schema, SchemaDocument, check_limits, text_of
-from remit.tools.strictness import closed as close
-from remit.tools.strictness import closed_within
+from remit.tools.limits import MAX_PATTERN_BYTES, Pointer, Schema, SchemaDocument, check_limits, closed_within, text_of
+from remit.tools.limits import closed as close
 
 if TYPE_CHECKING:
     from jsonschema_rs import Validator

@@ -17,7 +17,7 @@ from remit.capability import Look
 from remit.codes import Code
 from remit.errors import ProviderError
 from remit.journal.event import HeadQuery
-from remit.parts.browser import checks, conversation, program, provider
+from remit.parts.browser import conversation, program, provider
 from remit.parts.browser.browsers import Browsers
 from remit.parts.browser.launch import SandboxedBrowser
 from remit.parts.browser.provider import BrowserProvider
@@ -129,13 +129,13 @@ async def test_doctor_says_which_browser_there_is(tmp_path: Path, monkeypatch: p
 
     shell = Path("/bin/sh").resolve()
     monkeypatch.setattr(program, "_PLACES", (str(Path(__file__)),))
-    [none] = await checks.check_browser(given())
+    [none] = await program.check_browser(given())
     assert (none.verdict, none.detail) == ("ok", "none is installed")
-    [found] = await checks.check_browser(given(program=str(shell), inner_sandbox="false"))
+    [found] = await program.check_browser(given(program=str(shell), inner_sandbox="false"))
     assert (found.verdict, found.detail) == ("ok", f"{shell}, Remit's sandbox alone")
-    monkeypatch.setattr(checks, "find_spec", lambda _: None)
-    assert [one.detail for one in await checks.check_browser(given())] == ["playwright is not installed"]
-    assert [one.verdict for one in await checks.check_browser(given(pages="3"))] == ["fail"]
+    monkeypatch.setattr(program, "find_spec", lambda _: None)
+    assert [one.detail for one in await program.check_browser(given())] == ["playwright is not installed"]
+    assert [one.verdict for one in await program.check_browser(given(pages="3"))] == ["fail"]
 
 
 # --- one browser for each job or session

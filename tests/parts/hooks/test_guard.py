@@ -20,10 +20,9 @@ from remit.journal.kinds import (
     decode,
 )
 from remit.parts.hooks.checks import sessions_unseen
-from remit.parts.hooks.guard import HookGuard
+from remit.parts.hooks.guard import AgentTools, HookGuard
 from remit.parts.hooks.hook import HookVerdict, Mode, read_hook
 from remit.parts.hooks.kinds import HooksCallUngated
-from remit.parts.hooks.provider import AgentTools
 from remit.settings import load
 from remit_testing.clock import ManualClock
 

@@ -15,8 +15,8 @@ from remit.cli.context import CommandState
 from remit.cli.news import news_of
 from remit.cli.options import json_option, pass_state
 from remit.cli.output import one_line
-from remit.cli.pager import PagedLines
 from remit.cli.tables import TableColumn, clock_time, moment, short_ids, table
+from remit.cli.terminal import PagedLines
 from remit.clock import SystemClock, age
 from remit.errors import UsageError
 from remit.journal.labels import Bound, conditions

@@ -39,7 +39,7 @@ from remit.journal.event import (
 )
 from remit.journal.postgres import queries
 from remit.journal.postgres.groups import CommitTask
-from remit.journal.postgres.horizon import Horizon
+from remit.journal.postgres.queries import Horizon
 from remit.journal.postgres.schema import migrate
 from remit.journal.postgres.server import (
     ANSWER_S,

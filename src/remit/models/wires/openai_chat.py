@@ -7,15 +7,85 @@ from typing import Any, Final, Literal
 
 import msgspec
 
+from remit.http.retry import retry_after
 from remit.models.arguments import sent, wire_ids
-from remit.models.faults import CutAnswer, ModelFault, ServerFault
+from remit.models.faults import (
+    Auth,
+    Busy,
+    ContextFull,
+    CutAnswer,
+    ModelFault,
+    Overloaded,
+    Quota,
+    Rejected,
+    ServerFault,
+    UnknownModel,
+    by_status,
+)
 from remit.models.message import Block, Message, Refusal, Text, ToolCall, ToolMessage
 from remit.models.offers import Dialect, SentTool, offers_of
 from remit.models.prompt import Ask
-from remit.models.reply import Delta, ModelReply, Stop, Watch
+from remit.models.reply import Delta, ModelReply, Stop, TokenUsage, Watch
 from remit.models.strict import openai_strict
-from remit.models.wires import openai
-from remit.models.wires.wire import WireFailure, event, obj, part, parts, place, said, text, written
+from remit.models.wires.wire import WireFailure, body, count, event, obj, part, parts, place, said, text, written
+
+_CODES: Final[Mapping[str, type[ModelFault]]] = {
+    "rate_limit_exceeded": Busy,
+    "rate_limit_error": Busy,
+    "slow_down": Busy,
+    "insufficient_quota": Quota,
+    "credit_balance_exhausted": Quota,
+    "billing_hard_limit_reached": Quota,
+    "server_is_overloaded": Overloaded,
+    "server_error": ServerFault,
+    "invalid_prompt": Rejected,
+    "bio_policy": Rejected,
+    "misalignment_policy_violation": Rejected,
+    "context_length_exceeded": ContextFull,
+    "string_above_max_length": ContextFull,
+    "invalid_api_key": Auth,
+    "model_not_found": UnknownModel,
+    "invalid_request_error": Rejected,
+}
+
+
+def fault(failure: WireFailure) -> ModelFault:
+    """Return what a failed response means: its code or type says more than its status."""
+    error = obj(body(failure.body).get("error"))
+    kind = _kind(error) or by_status(failure.status)
+    reason = text(error.get("message")) or f"HTTP {failure.status} without an explanation"
+    return kind(
+        reason,
+        after_s=retry_after(failure.headers, failure.now),
+        status=failure.status,
+        request_id=failure.headers.get("x-request-id", ""),
+    )
+
+
+def stream_fault(error: dict[str, Any]) -> ModelFault:
+    """Return what an error within a stream means."""
+    return (_kind(error) or ServerFault)(
+        text(error.get("message")) or "the provider reported an error without a message"
+    )
+
+
+def _kind(error: dict[str, Any]) -> type[ModelFault] | None:
+    return _CODES.get(text(error.get("code"))) or _CODES.get(text(error.get("type")))
+
+
+def usage_of(raw: dict[str, Any] | None, inputs: str, outputs: str) -> TokenUsage | None:
+    """Return usage in our terms, by what a wire calls its tokens; inputs include what was cached, outputs reasoning."""
+    if raw is None:
+        return None
+    read, made = obj(raw.get(f"{inputs}_details")), obj(raw.get(f"{outputs}_details"))
+    return TokenUsage(
+        input=count(raw.get(inputs)),
+        output=count(raw.get(outputs)),
+        cached=count(read.get("cached_tokens")),
+        cache_written=count(read.get("cache_write_tokens")),
+        reasoning=count(made.get("reasoning_tokens")),
+    )
+
 
 _STOPS: Final[Mapping[str, Stop]] = {
     "stop": "answer",
@@ -83,7 +153,7 @@ class OpenAIChat:
         return ChatReducer(ask.id, producer)
 
     def fault(self, failure: WireFailure) -> ModelFault:
-        return openai.fault(failure)
+        return fault(failure)
 
 
 def _tool(offer: SentTool) -> dict[str, Any]:
@@ -190,7 +260,7 @@ class ChatReducer:
 
     def _read(self, chunk: dict[str, Any], watch: Watch) -> None:
         if chunk.get("error"):
-            raise openai.stream_fault(obj(chunk["error"]))
+            raise stream_fault(obj(chunk["error"]))
         self._id = text(chunk.get("id")) or self._id
         self._model = text(chunk.get("model")) or self._model
         self._usage = obj(chunk.get("usage")) or self._usage
@@ -215,7 +285,7 @@ class ChatReducer:
             message=Message("assistant", (*blocks, *calls), self._producer),
             stop=self._stop(),
             stop_raw=self._finish,
-            usage=openai.usage_of(self._usage, "prompt_tokens", "completion_tokens"),
+            usage=usage_of(self._usage, "prompt_tokens", "completion_tokens"),
             usage_raw=self._usage,
             model=self._model,
             response_id=self._id,

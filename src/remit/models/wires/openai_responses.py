@@ -15,7 +15,7 @@ from remit.models.offers import Dialect, SentTool, offers_of
 from remit.models.prompt import Ask
 from remit.models.reply import Delta, ModelReply, Stop, Watch
 from remit.models.strict import openai_strict
-from remit.models.wires import openai
+from remit.models.wires import openai_chat
 from remit.models.wires.wire import WireFailure, event, json_text, obj, part, parts, place, said, text, written
 
 _CONTENT: Final[Mapping[str, Any]] = {"system": "input_text", "user": "input_text", "assistant": "output_text"}
@@ -69,7 +69,7 @@ class OpenAIResponses:
         return ResponsesReducer(ask.id, producer)
 
     def fault(self, failure: WireFailure) -> ModelFault:
-        return openai.fault(failure)
+        return openai_chat.fault(failure)
 
 
 def _shared(ask: Ask) -> str:
@@ -141,9 +141,9 @@ class ResponsesReducer:
             case "response.completed" | "response.incomplete":
                 self._response, self.done = obj(message.get("response")), True
             case "response.failed":
-                raise openai.stream_fault(obj(obj(message.get("response")).get("error")))
+                raise openai_chat.stream_fault(obj(obj(message.get("response")).get("error")))
             case "error":
-                raise openai.stream_fault(obj(message.get("error")) or message)
+                raise openai_chat.stream_fault(obj(message.get("error")) or message)
             case _:
                 pass
 
@@ -162,7 +162,7 @@ class ResponsesReducer:
             message=message,
             stop=stop,
             stop_raw=reason or text(response.get("status")),
-            usage=openai.usage_of(usage, "input_tokens", "output_tokens"),
+            usage=openai_chat.usage_of(usage, "input_tokens", "output_tokens"),
             usage_raw=usage,
             model=text(response.get("model")),
             response_id=text(response.get("id")),

@@ -13,7 +13,7 @@ CAPABILITIES: Final = (
         settings="remit.parts.browser.settings:BrowserSettings",
         providers="remit.parts.browser.provider:open_browser",
         provider_ids=("browser",),
-        checks="remit.parts.browser.checks:check_browser",
+        checks="remit.parts.browser.program:check_browser",
         modules=("playwright",),
         extra="browser",
     ),

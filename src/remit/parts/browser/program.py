@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import os
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
+
+from remit.capability import Check, Look
+from remit.parts.browser.settings import BrowserSettings
+from remit.settings.parts import settings_of
 
 INSTALL: Final = (
     "Install chromium-headless-shell or chromium (`apt install chromium-headless-shell`), or set browser.program."
@@ -33,3 +38,17 @@ def find(given: str) -> Path | None:
     """Return the browser's program, `given` or the system's; None: there is none that can be run."""
     places = map(Path, (given,) if given else _PLACES)
     return next((place.resolve() for place in places if place.is_file() and os.access(place, os.X_OK)), None)
+
+
+async def check_browser(look: Look) -> list[Check]:
+    """Return one check, which fails only where the browser has settings; the sandbox has a check of its own."""
+    own = settings_of(look.settings, "browser", BrowserSettings)
+    program = find(own.program)
+    verdict: Literal["ok", "fail"] = "ok" if own == BrowserSettings() else "fail"
+    if find_spec("playwright") is None:
+        return [Check("browser", verdict, "playwright is not installed", "pip install 'remit[browser]'")]
+    if program is None:
+        reason = f"not found at {own.program}" if own.program else "none is installed"
+        return [Check("browser", verdict, reason, INSTALL)]
+    within = "its own sandbox within Remit's" if own.inner_sandbox else "Remit's sandbox alone"
+    return [Check("browser", "ok", f"{program}, {within}")]

@@ -73,9 +73,9 @@ def connect_command(state: CommandState, agent: AgentName, managed: bool, deadli
     from remit.cli.servers import agreed, report, shown_difference
     from remit.mcp_config.config_file import read_text, replace_text
     from remit.mcp_config.connection_record import ConnectionRecord, put_together
-    from remit.parts.hooks.codex import trust_hooks
     from remit.parts.hooks.daemon import GuardFolder
     from remit.parts.hooks.places import connected, file_of, make_client, taken_out
+    from remit.parts.hooks.probe import trust_hooks
 
     settings = state.trusted()
     folder, file = GuardFolder(settings, os.environ), file_of(agent, os.environ, managed=managed)
@@ -114,9 +114,9 @@ def disconnect_command(state: CommandState, agent: AgentName, managed: bool, yes
     from remit.cli.servers import agreed, report, shown_difference
     from remit.mcp_config.config_file import read_text, remove, replace_text
     from remit.mcp_config.connection_record import ConnectionRecord
-    from remit.parts.hooks.codex import untrust
     from remit.parts.hooks.daemon import GuardFolder
     from remit.parts.hooks.places import file_of, taken_out
+    from remit.parts.hooks.probe import untrust
 
     folder, file = GuardFolder(state.settings(), os.environ), file_of(agent, os.environ, managed=managed)
     record = ConnectionRecord(folder.connections, file)
@@ -259,8 +259,7 @@ async def _serve(settings: Settings) -> None:
 
     from remit.app import Remit
     from remit.parts.hooks.daemon import GuardFolder, GuardServer
-    from remit.parts.hooks.guard import HookGuard
-    from remit.parts.hooks.provider import AgentTools
+    from remit.parts.hooks.guard import AgentTools, HookGuard
     from remit.parts.hooks.settings import HookSettings
     from remit.settings import override
     from remit.settings.parts import settings_of

@@ -22,8 +22,7 @@ from remit.codes import Code
 from remit.http.problem import HttpProblem
 from remit.journal.blobs import BlobRef
 from remit.journal.event import Blob
-from remit.jsonrpc.events import EventReader
-from remit.jsonrpc.lines import LineTooLongError
+from remit.jsonrpc.stream import EventReader, LineTooLongError
 from remit.models.faults import CutAnswer, ModelFault, Rejected, ServerFault, Timeout
 from remit.models.message import Message
 from remit.models.port import Sending

@@ -11,7 +11,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
 
-from remit.jsonrpc.events import EventReader
+from remit.jsonrpc.stream import EventReader
 from remit.models.names import Provider as ProviderName
 from remit.models.wires.anthropic import AnthropicMessages, AnthropicReducer
 from remit.models.wires.gemini import Gemini, GeminiReducer

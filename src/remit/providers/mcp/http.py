@@ -21,10 +21,9 @@ from yarl import URL
 from remit.codes import Code
 from remit.errors import UsageError
 from remit.jsonrpc.dispatcher import Dispatcher
-from remit.jsonrpc.events import EventReader
-from remit.jsonrpc.lines import LineTooLongError
 from remit.jsonrpc.message import CANCELLED, RpcMessage
 from remit.jsonrpc.protocol import MCP_PROTOCOL_VERSION_HEADER, UnansweredError, is_modern
+from remit.jsonrpc.stream import EventReader, LineTooLongError
 from remit.providers.mcp.replies import EVENTS, JSON, LoginError, failure, moved, refusal, whole
 from remit.tasks import Tasks
 from remit.version import __version__
@@ -64,7 +63,7 @@ _log: Final = logging.getLogger("remit.mcp")
 
 
 class Http:
-    """One server (`remit.jsonrpc.transport.Transport`)."""
+    """One server (`remit.jsonrpc.message.Transport`)."""
 
     def __init__(
         self,

@@ -10,7 +10,6 @@ import msgspec
 from yarl import URL
 
 from remit.codes import Code
-from remit.jsonrpc.lines import LineTooLongError
 from remit.jsonrpc.message import error_of
 from remit.jsonrpc.protocol import (
     INTERNAL_ERROR,
@@ -20,6 +19,7 @@ from remit.jsonrpc.protocol import (
     SessionGoneError,
     UnansweredError,
 )
+from remit.jsonrpc.stream import LineTooLongError
 
 JSON: Final = "application/json"
 EVENTS: Final = "text/event-stream"

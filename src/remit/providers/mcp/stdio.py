@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from remit.jsonrpc.dispatcher import Dispatcher
-from remit.jsonrpc.lines import LineReader, LineTooLongError
 from remit.jsonrpc.message import RpcMessage
+from remit.jsonrpc.stream import LineReader, LineTooLongError
 from remit.process.child import DRAIN_S, STDIN, STDOUT, ChildProcess, Launch
 from remit.process.family import ProcessFamily
 from remit.providers.mcp.server_log import SECOND_S, ServerLog

@@ -27,7 +27,7 @@ def command(
     /mcp; [[clients]] names who may connect; without [[clients]] only programs on this machine may.
     """
     from remit.cli.offer import ServedOffer, serve
-    from remit.mcp_server.names import WireNames
+    from remit.mcp_server.offer import WireNames
 
     offer = ServedOffer(WireNames(), {}, work=not no_work)
     return serve(state, offer, listening if over_http else None)

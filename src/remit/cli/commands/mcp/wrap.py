@@ -85,7 +85,7 @@ def command(
     Reads a remit.toml only if `remit --config FILE mcp wrap` or REMIT_CONFIG names it.
     """
     from remit.cli.offer import ServedOffer, serve
-    from remit.mcp_server.names import OwnNames
+    from remit.mcp_server.offer import OwnNames
 
     state.search = False  # a client starts this in the folder that its agent works on, which must not loosen the guard
     of_url = {"--header": headers, "--header-env": variables, "--issuer": issuers}

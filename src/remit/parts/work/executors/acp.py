@@ -33,7 +33,7 @@ from msgspec.structs import replace
 from remit.atomic import replace_file
 from remit.codes import Code
 from remit.errors import ProviderError, UsageError
-from remit.jsonrpc.lines import LineReader, LineTooLongError
+from remit.jsonrpc.stream import LineReader, LineTooLongError
 from remit.mcp_config.own_tools import SERVER
 from remit.parts.work.executors.cli import carry, prompt_of, require_key, require_trust, settle
 from remit.parts.work.executors.port import AgentConversation, AgentTurn, ProgramEnding, RunTools, Site, TurnUsage

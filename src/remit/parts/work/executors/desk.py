@@ -306,7 +306,7 @@ class _RunTools:
 
 
 class _Offered:
-    """Shows the run's own tools (`remit.mcp_server.names.Names`)."""
+    """Shows the run's own tools (`remit.mcp_server.offer.Names`)."""
 
     def shown(self, tool: OfferedTool) -> str | None:
         return tool.wire_name or None if tool.provider_id in _OFFERED else None

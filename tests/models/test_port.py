@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from remit.models.faults import Busy
-from remit.models.limiter import Limiter
+from remit.models.port import Limiter
 from remit_testing.clock import ManualClock
 
 

@@ -6,7 +6,7 @@ import asyncio
 
 from remit.jsonrpc import message
 from remit.jsonrpc.message import RpcMessage
-from remit.mcp_server.outbox import MANY, TOO_MANY, Outbox
+from remit.mcp_server.exchange import MANY, TOO_MANY, Outbox
 from tests.jsonrpc.pair import turns
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remit.jsonrpc.lines import LineReader, LineTooLongError
+from remit.jsonrpc.stream import LineReader, LineTooLongError
 
 CAP = 1_000
 CHUNK = 64 * 1024

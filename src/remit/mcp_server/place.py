@@ -1,5 +1,0 @@
-"""Where MCP is served over HTTP; known without loading the SDK."""
-
-from typing import Final
-
-PATH: Final = "/mcp"
