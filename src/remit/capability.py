@@ -216,7 +216,8 @@ class ReplayTerms(NamedTuple):
     """The terms on which a program is run on the record of one."""
 
     results: str
-    """`strict`: what its tools return has to be as recorded; `drift`: it is compared, and told."""
+    """`strict`: what its tools return has to be as recorded; `drift`: it is compared, and told; `governed`: Remit's
+    tools return what is recorded, and nothing is called."""
     fork_at: int
     """The question from which on models are asked; 0: none is."""
 

@@ -94,6 +94,10 @@ class ServiceOnUse:
     def sessions(self) -> Sessions:
         from remit.service.sessions import Sessions
 
+        if run := self._parts.settings.mcp.replays:
+            from remit.service.recorded_sessions import RecordedSessions
+
+            return RecordedSessions(self._parts, self._principal, run)
         return Sessions(self._parts.gateway, self._principal)
 
     @cached_property

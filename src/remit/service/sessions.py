@@ -123,6 +123,7 @@ class Sessions:
             via=via,
             client_session=client_session,
             begin_unseen=begin_unseen,
+            run=self._gateway.services.told_in,
             token_issuer=identity.issuer if identity else "",
             token_subject=identity.subject if identity else "",
             token_key=identity.key if identity else "",
@@ -292,6 +293,8 @@ class _Open:
             labels = {"face": opened.face, "principal": opened.principal}
             if opened.client_session:
                 labels["client_session"] = opened.client_session
+            if opened.run:
+                labels["run"] = opened.run
             if opened.begin_unseen:
                 title, labels["begin"] = f"{title}, {BEGIN_UNSEEN}", "unseen"
             patch = HeadPatch(state="open", title=title, labels=labels, subject=self._subject)

@@ -264,6 +264,35 @@ def test_an_agent_is_governed_or_its_calls_are_a_finding(governed: bool, project
         ]
 
 
+def test_a_governed_run_is_replayed_without_a_call(project: Project) -> None:
+    """Its tool gives what it gave, not what it would give; what today's rules refuse is the first difference."""
+    claude(project)
+    note, replay = project.folder / "note.txt", ("replay", "last", "--json", "--results", "governed")
+    note.write_text("as it was")
+    with provider(calls("risky__write", '{"done": "note.txt"}')) as server:
+        env = {"OPENAI_BASE_URL": f"{server.url}/v1", "OPENAI_API_KEY": "provider-key"}
+        project.apart("record", "--governed", "--", "claude", "-p", "hi", env=env)
+    note.unlink()
+    sessions = project.here("sessions", "--json").json
+    done = project.apart(*replay, "--", "claude", "-p", "hi")
+    report = json.loads(done.out.removeprefix("bye\n"))
+    assert (done.status, report["matched"], report["first_difference"]) == (0, 2, None), done
+    assert project.here("sessions", "--json").json == sessions, "nothing is recorded"
+    when = 'tools = ["risky.write"]\nwhen = {done = {glob = "n*"}}'
+    project.configure(f'[[policy.rules]]\nid = "no"\neffect = "deny"\n{when}\nreason = "not today"\n')
+    done = project.apart(*replay, "--", "claude", "-p", "hi")
+    assert done.status == 6, done
+    assert "POLICY_DENIED: rule no: not today" in json.loads(done.out)["first_difference"]["now"]
+
+
+def test_a_run_with_tools_of_its_own_has_no_recorded_results_to_give(project: Project) -> None:
+    with provider(answer()) as server:
+        record(project, server)
+    for more, reason in (((), "tools of its own"), (("--fork-at", "1"), "a fork goes on live")):
+        done = project.apart("replay", "last", "--results", "governed", *more, *agent("hi"))
+        assert (done.status, reason in done.err) == (2, True), done.err
+
+
 BANK: Final = """
 from remit import tool
 

@@ -67,9 +67,9 @@ _DRIFTS: Final = {
 @click.option("--until", metavar="STEP", help="Stop at this step with a Python prompt in the recipe; Ctrl-D goes on.")
 @click.option(
     "--results",
-    type=click.Choice(["strict", "drift"]),
+    type=click.Choice(["strict", "drift", "governed"]),
     default="drift",
-    help="With COMMAND: whether other results of its tools end it, or are told.",
+    help="With COMMAND: other results of its tools end it, or are told; governed: Remit's own are the recorded ones.",
 )
 @click.option(
     "--fork-at",

@@ -26,6 +26,8 @@ class SessionOpened(Payload, frozen=True, kw_only=True):
     """The client's own name for the session, such as `claude/` and an id, if its calls come by hooks."""
     begin_unseen: bool = False
     """Whether a call came first, although its agent's hooks tell of a session's begin."""
+    run: str = ""
+    """The stream of the recorded program whose agent makes the calls (`remit record --governed`); empty: of none."""
     token_issuer: str = ""
     """The issuer of the token (JWT) that proved who came; empty: it was a token of `[[clients]]`, or there was none."""
     token_subject: str = ""

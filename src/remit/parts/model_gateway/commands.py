@@ -242,13 +242,19 @@ def replay_program(state: CommandState, job: str, program: tuple[str, ...], term
 
 
 async def _replay(state: CommandState, job: str, program: tuple[str, ...], terms: ReplayTerms, stop: SignalStop) -> int:
+    if terms.fork_at and terms.results == "governed":
+        raise UsageError("a fork goes on live, and calls tools", remedy="Leave --results governed or --fork-at out.")
     if terms.fork_at:
         return await _fork(state, job, program, terms.fork_at, stop)
     async with state.remit(code="unused") as remit:
         job = await remit.service.jobs.find(job)
         recording = await recording_of(remit.runtime.journal, job)
-        answers = Answers(recording, results="strict" if terms.results == "strict" else "aside")
-        status = await _run_on(remit, answers, program, stop)
+        from_record = terms.results == "governed"
+        if from_record and not recording.args.get("governed"):
+            remedy = "Record it with --governed, or replay it with --results drift or strict."
+            raise UsageError(f"{job} had tools of its own, whose results only they can give", remedy=remedy)
+        answers = Answers(recording, results="aside" if terms.results == "drift" else "strict")
+        status = await _run_on(remit, answers, program, stop, replays=stream_of(job) if from_record else "")
         ended_well = (await remit.service.jobs.row(job)).state == "completed"
         recorded = (await remit.service.jobs.result(job))["exit_code"] if ended_well else None
     report = ReplayedProgram(
@@ -280,8 +286,11 @@ async def _fork(state: CommandState, job: str, program: tuple[str, ...], at: int
     return await _record(state, program, options, f"fork of {job} at {at}", stop)
 
 
-async def _run_on(remit: Remit, answers: Answers, program: tuple[str, ...], stop: SignalStop) -> int:
-    """Run a program that is given recorded answers alone; the exit status. Nothing is recorded."""
+async def _run_on(remit: Remit, answers: Answers, program: tuple[str, ...], stop: SignalStop, *, replays: str) -> int:
+    """Run a program that is given recorded answers alone; the exit status. Of its models nothing is recorded.
+
+    `replays` is the stream of the job by which Remit's tools answer; empty: they are called.
+    """
     from remit.parts.model_gateway.wiring import Listener
 
     folder, args, here = answers.recording.folder, answers.recording.args, str(Path.cwd())
@@ -296,7 +305,7 @@ async def _run_on(remit: Remit, answers: Answers, program: tuple[str, ...], stop
         fenced = args.get("sandbox") or at
         fence = Fence(msgspec.convert(args.get("sandbox") or {}, AgentNeeds), _refuse, at) if fenced else None
         # Nothing listens at the discard port: every other host is refused.
-        tools = tools_of(remit.settings) if args.get("governed") else ()
+        tools = tools_of(remit.settings, replays=replays) if args.get("governed") else ()
         place = Place(url, token, "http://127.0.0.1:9", folder_of_run(folder), tools)
         steady = bool(args.get("steady"))
         running = asyncio.ensure_future(terminal.run(program, here, place, steady=steady, fence=fence))

@@ -156,7 +156,7 @@ class ProgramProvider(Toolset):
             front = await stack.enter_async_context(self._front.before(run))
             proxy = await stack.enter_async_context(tried.refusing()) if run_args.alone and not run_args.fence else ""
             before = await asyncio.to_thread(look, Path(folder))
-            tools = self._mcp(ctx.stream) if run_args.governed else ()
+            tools = self._mcp(run=ctx.stream) if run_args.governed else ()
             place = Place(front.url, front.token, proxy, folder_of_run(run_args.at or folder), tools, run_args.otel)
             fence = Fence(run_args.fence, tried.refused, run_args.at) if run_args.fence is not None else None
             status = await self.terminal.run(run_args.command, folder, place, steady=run_args.steady, fence=fence)
@@ -193,12 +193,14 @@ class ProgramProvider(Toolset):
         return Preview(what=f"Runs {' '.join(run_args.command)} in {run_args.folder}, with your rights.")
 
 
-def tools_of(settings: Settings, stream: str = "") -> tuple[str, ...]:
+def tools_of(settings: Settings, *, run: str = "", replays: str = "") -> tuple[str, ...]:
     """Return the command by which an agent starts Remit's MCP server on the journal of this process.
 
-    `stream` is where its questions to models are recorded: they say what it was told.
+    `run` is the stream of its questions to models, which say what it was told; `replays` that of the job whose recorded
+    outcomes its calls get.
     """
-    known = ("env", f"REMIT_MCP_RUN={stream}") if stream else ()
+    streams = {"REMIT_MCP_RUN": run, "REMIT_MCP_REPLAYS": replays}
+    known = ("env", *(f"{name}={stream}" for name, stream in streams.items() if stream)) if run or replays else ()
     file = ("--config", str(settings.file)) if settings.file is not None else ()
     return (*known, sys.executable, "-m", "remit", *file, "--journal", settings.journal.url, "mcp", "serve")
 

@@ -141,6 +141,12 @@ class McpSettings(Section, frozen=True):
         str,
         About("The stream of the recorded program whose agent is the client, as `remit record --governed` says it."),
     ] = ""
+    replays: Annotated[
+        str,
+        About(
+            "The stream of a job whose recorded outcomes answer calls, as `remit replay --results governed` says it."
+        ),
+    ] = ""
     clients: Annotated[
         Tables,
         About(
