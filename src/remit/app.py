@@ -329,14 +329,14 @@ class Remit:
     async def questions(self, job: str | Job[Any]) -> AsyncIterator[ConfirmationView]:
         """Every question of a job to a person, as it comes up, until the job has ended."""
         name = id_of(job)
-        seen: set[str] = set()
+        yielded: set[str] = set()
         mark = 0
         while True:
             mark = await self.runtime.journal.changed(mark)
             row = await self.service.jobs.row(name)
             for question in await self.service.confirmations.pending(name):
-                if question.confirmation not in seen:
-                    seen.add(question.confirmation)
+                if question.confirmation not in yielded:
+                    yielded.add(question.confirmation)
                     yield question
             if row.state in ENDED:
                 return

@@ -162,8 +162,8 @@ class Capability(NamedTuple):
     def references(self) -> tuple[str, ...]:
         """Every reference of the part."""
         opened = (self.settings, self.providers, self.unlisted, self.skills, self.encloses, self.people, self.stand_ins)
-        seen = (self.reads, self.engine, self.replays, self.rereads, self.verifies, self.checks, self.formats)
-        single = (*opened, self.routes, self.works, self.sends, self.serves, self.pages, self.outputs, *seen)
+        others = (self.reads, self.engine, self.replays, self.rereads, self.verifies, self.checks, self.formats)
+        single = (*opened, self.routes, self.works, self.sends, self.serves, self.pages, self.outputs, *others)
         nouns = (reference for noun in self.nouns for reference in (noun.kind, noun.open, noun.remote))
         commands = (command.command for command in self.commands)
         every = (*single, *self.files.values(), *self.recipes, *nouns, *self.kinds.values(), *commands)

@@ -256,7 +256,7 @@ def _parameter(parameter: inspect.Parameter, hint: Any, braces: set[str]) -> Par
         source = ArgumentPlace.KEY if here is None else ArgumentPlace.HERE
     elif (wire.name or parameter.name) in braces:
         source = ArgumentPlace.PATH
-    struct = next((one for one in (kind, *get_args(kind)) if is_struct(one)), None) if flat is not None else None
+    struct = next((each for each in (kind, *get_args(kind)) if is_struct(each)), None) if flat is not None else None
     if flat is not None and struct is None:
         raise TypeError(f"{parameter.name} is not a struct")
     return Parameter(

@@ -40,22 +40,22 @@ class Filing(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         plain = {"policy": tuple(dict(rule) for rule in options.policy), "budget": dict(options.budget)}
         return cls(**filed | plain | more)
 
-    def options(self, asked: ApiRequest, **more: Any) -> Options:
+    def options(self, request: ApiRequest, **more: Any) -> Options:
         """The options of the job that a request starts. Raises Problem if it asks for tools that its token is not for.
 
         `more` are further options.
         """
         return Options(
             title=self.title,
-            labels={"trace_id": asked.trace.trace_id, **self.labels} if asked.trace.given else self.labels,
+            labels={"trace_id": request.trace.trace_id, **self.labels} if request.trace.given else self.labels,
             priority=self.priority,
-            principal=asked.principal,
+            principal=request.principal,
             policy=self.policy,
-            tools=_narrowed(asked, self.tools),
+            tools=_narrowed(request, self.tools),
             skills=self.skills,
             budget=self.budget,
             untrusted=self.untrusted,
-            job=self.job or asked.identifier("job"),
+            job=self.job or request.identifier("job"),
             **more,
         )
 
@@ -69,9 +69,9 @@ class Filing(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             return options.job
 
 
-def _narrowed(asked: ApiRequest, wanted: tuple[str, ...] | None) -> tuple[str, ...] | None:
+def _narrowed(request: ApiRequest, wanted: tuple[str, ...] | None) -> tuple[str, ...] | None:
     """The only tools of a new job: never more than the request's token is for."""
-    held = asked.access.tools
+    held = request.access.tools
     if not held or wanted is None:
         return held or wanted
     outside = [tool for tool in wanted if not within(tool, held)]

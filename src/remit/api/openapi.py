@@ -147,6 +147,9 @@ def _problems(route: Route) -> dict[str, Any]:
         by_status.setdefault(code.http, []).append(code)
     content = {"application/problem+json": {"schema": {"$ref": _REF.format(name="Problem")}}}
     return {
-        str(status): {"description": f"{PHRASES[status]}: {', '.join(code.name for code in found)}", "content": content}
-        for status, found in sorted(by_status.items())
+        str(status): {
+            "description": f"{PHRASES[status]}: {', '.join(code.name for code in status_codes)}",
+            "content": content,
+        }
+        for status, status_codes in sorted(by_status.items())
     }

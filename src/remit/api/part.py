@@ -152,7 +152,7 @@ class Api:
     async def _answer(
         self, route: Route, segments: list[str], scope: Any, request: RouterRequest, receive: Receive, send: Send
     ) -> None:
-        asked = ApiRequest(
+        api_request = ApiRequest(
             service=self._service,
             path=path_of(route, segments),
             query=query_of(route.query, scope["query_string"]),
@@ -167,19 +167,21 @@ class Api:
             session=lambda: self._sessions.of(request.access.principal or "", request.access.identity),
             routes=self._routes,
         )
-        await check_reach(self._service, request.access, asked.path)
+        await check_reach(self._service, request.access, api_request.path)
         if route.begins:
             require_room(self._service.health)
         if route.stream is not None:
-            await self._tell(route, asked)
-            await serve_events(route.stream(asked), self._places, receive, send)
+            await self._tell(route, api_request)
+            await serve_events(route.stream(api_request), self._places, receive, send)
         elif route.handler is not None:
             with warnings_counted() as tally:
-                under_key = asked.key and not route.keeps_key
+                under_key = api_request.key and not route.keeps_key
                 answer = await (
-                    self._once(route, route.handler, asked) if under_key else _encoded(route, route.handler, asked)
+                    self._once(route, route.handler, api_request)
+                    if under_key
+                    else _encoded(route, route.handler, api_request)
                 )
-            await self._tell(route, asked)
+            await self._tell(route, api_request)
             if shards := self._service.health.missing_shards():
                 answer.headers["x-journal-missing"] = ", ".join(shard.partition(" (")[0] for shard in shards)
             if self._counts_warnings:
@@ -191,13 +193,13 @@ class Api:
             for reader in self._readers:
                 await reader(Read("http", route.name, request.path, request.principal))
 
-    async def _once(self, route: Route, handler: Handler, asked: ApiRequest) -> Encoded:
+    async def _once(self, route: Route, handler: Handler, request: ApiRequest) -> Encoded:
         """Answer a request under a key: as it was answered before, if it was."""
         requests = self._service.requests
-        body_hash = sha256(_ordered(asked.body)).hexdigest()
-        taken = await requests.take(route.name, asked.key, body_hash, asked.principal)
+        body_hash = sha256(_ordered(request.body)).hexdigest()
+        taken = await requests.take(route.name, request.key, body_hash, request.principal)
         if taken.answered is None:
-            answer = await _encoded(route, handler, asked._replace(request=taken.request))
+            answer = await _encoded(route, handler, request._replace(request=taken.request))
             answered = await requests.answer(taken.request, RequestAnswer(answer.status, answer.body))
         else:
             answered = taken.answered
@@ -228,8 +230,8 @@ class Encoded(NamedTuple):
     media: str
 
 
-async def _encoded(route: Route, handler: Handler, asked: ApiRequest) -> Encoded:
-    value = await handler(asked)
+async def _encoded(route: Route, handler: Handler, request: ApiRequest) -> Encoded:
+    value = await handler(request)
     answer = value if isinstance(value, DetailedAnswer) else DetailedAnswer(value=value)
     status = answer.status or route.status
     if status == _NO_CONTENT:
@@ -252,7 +254,7 @@ async def _say(answer: Encoded, send: Send) -> None:
 T = TypeVar("T")
 
 
-async def held(asked: ApiRequest, news: Coroutine[Any, Any, T], seconds: float | None) -> T | None:
+async def held(request: ApiRequest, news: Coroutine[Any, Any, T], seconds: float | None) -> T | None:
     """Return what `news` returns; None if it does not within `seconds`, or if client or server are gone first."""
-    value: T | None = (await first(news, asked.stopping.wait(), asked.left(), seconds=seconds))[0]
+    value: T | None = (await first(news, request.stopping.wait(), request.left(), seconds=seconds))[0]
     return value

@@ -86,7 +86,7 @@ def _handler(noun: str, operation: Operation) -> Handler:
 _BY_SOURCE: Final[dict[ArgumentPlace, Take]] = {
     ArgumentPlace.TOKEN: lambda request, _: request.principal,
     ArgumentPlace.PROOF: lambda request, _: "token" if request.principal else "",
-    ArgumentPlace.BODY: lambda _, given: given,
+    ArgumentPlace.BODY: lambda _, body: body,
 }
 
 
@@ -102,7 +102,7 @@ def _take(parameter: Parameter) -> Take:
     if parameter.struct is not None:
         return _struct(parameter, parameter.struct)
     get = attrgetter(sent)
-    return lambda _, given: get(given)
+    return lambda _, body: get(body)
 
 
 def _struct(parameter: Parameter, struct: type[msgspec.Struct]) -> Take:
@@ -111,8 +111,8 @@ def _struct(parameter: Parameter, struct: type[msgspec.Struct]) -> Take:
     names, is_optional = tuple(wires), parameter.is_optional
     sent = tuple(name for name, _ in wires.values())
 
-    def take(_: ApiRequest, given: Any) -> Any:
-        parts = [getattr(given, name) for name in sent]
+    def take(_: ApiRequest, body: Any) -> Any:
+        parts = [getattr(body, name) for name in sent]
         if is_optional and not any(parts):
             return None
         return struct(**dict(zip(names, parts, strict=True)))

@@ -77,10 +77,10 @@ async def _offered(remit: Remit) -> CatalogRecord:
     )
 
 
-def _keep(found: CatalogRecord, place: Path) -> None:
+def _keep(catalog_record: CatalogRecord, place: Path) -> None:
     try:
         place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        data = msgspec.json.encode(found)
+        data = msgspec.json.encode(catalog_record)
         if not place.exists() or place.read_bytes() != data:
             replace_file(place, data)
     except OSError as error:

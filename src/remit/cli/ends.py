@@ -124,8 +124,8 @@ def _commands(state: CommandState, job: str, wait: OpenWait) -> list[str]:
     if wait.type != "human":
         return []
     if wait.attempt or wait.key == UNDO_DECISION:
-        seen = ("--attempt", str(wait.attempt)) if wait.attempt else ()
-        return [state.command("decide", job, wait.step, *seen) + " --done VALUE | --retry | --fail"]
+        attempt = ("--attempt", str(wait.attempt)) if wait.attempt else ()
+        return [state.command("decide", job, wait.step, *attempt) + " --done VALUE | --retry | --fail"]
     return [state.command("confirm", wait.key)]
 
 

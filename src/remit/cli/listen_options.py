@@ -41,7 +41,7 @@ def listening_options(port: int, when: str = "") -> Callable[[Callable[..., Any]
             tls_cert: str | None,
             tls_key: str | None,
             without_tls: bool,
-            **given: Any,
+            **options: Any,
         ) -> Any:
             flags = {
                 "serve.tls_cert": tls_cert,
@@ -49,7 +49,7 @@ def listening_options(port: int, when: str = "") -> Callable[[Callable[..., Any]
                 "serve.without_tls": without_tls or None,
             }
             listening = ListenOptions(host, port, known_as, access_log or "", flags)
-            return function(*args, listening=listening, **given)
+            return function(*args, listening=listening, **options)
 
         for option in reversed(_options(port, when)):
             command = option(command)
@@ -59,8 +59,8 @@ def listening_options(port: int, when: str = "") -> Callable[[Callable[..., Any]
 
 
 def _options(port: int, when: str) -> list[Callable[[Callable[..., Any]], Callable[..., Any]]]:
-    def text(said: str) -> str:
-        return f"{when}{said[0].lower()}{said[1:]}" if when else said
+    def text(sentence: str) -> str:
+        return f"{when}{sentence[0].lower()}{sentence[1:]}" if when else sentence
 
     numbers = click.IntRange(0, 65_535)
     return [

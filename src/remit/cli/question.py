@@ -86,8 +86,8 @@ def _marked(mark: str, line: str) -> ScreenRow:
     """A line of text behind its mark: as it is, or with escapes, of which the margin then tells."""
     if clean(line) == line and not line.endswith(" "):
         return ScreenRow(mark if mark == '"' else f"{mark} ", line)
-    seen = line.rstrip(" ")
-    escaped = clean(seen.replace("\\", "\\\\")) + "\\x20" * (len(line) - len(seen))
+    trimmed = line.rstrip(" ")
+    escaped = clean(trimmed.replace("\\", "\\\\")) + "\\x20" * (len(line) - len(trimmed))
     return ScreenRow("\\" if mark == '"' else f"{mark}\\", escaped)
 
 

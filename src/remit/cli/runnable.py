@@ -117,7 +117,7 @@ def _for_people(recipes: list[RecipeView]) -> list[RecipeView]:
 
     ships = {reference.rpartition(":")[2] for part in FIRST_PARTY for reference in part.recipes}
     inner = {name for part in FIRST_PARTY for name in part.inner_recipes}
-    return sorted((one for one in recipes if one.name not in inner), key=lambda one: one.name in ships)
+    return sorted((recipe for recipe in recipes if recipe.name not in inner), key=lambda recipe: recipe.name in ships)
 
 
 def recipe_views(state: CommandState) -> list[RecipeView]:

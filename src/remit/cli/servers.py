@@ -109,7 +109,7 @@ def meant(
 
 def server_of(settings: Settings, name: str) -> McpServer:
     """The server of this name. Raises UsageError."""
-    server = next((one for one in all_servers(settings).servers if one.name == name), None)
+    server = next((entry for entry in all_servers(settings).servers if entry.name == name), None)
     if server is None:
         raise UsageError(f"there is no MCP server {name!r}", remedy="`remit mcp list` lists the servers.")
     return server
@@ -174,29 +174,29 @@ def pin_shown(server: str, pin: Pin) -> dict[str, Any]:
     return {"server": server, "by": pin.by, "tools": pin.tools, "names_hash": pin.names_hash}
 
 
-def plain(found: ServerDiff) -> dict[str, Any]:
+def plain(diff: ServerDiff) -> dict[str, Any]:
     """The differences as JSON."""
     return {
-        "server": found.server,
-        "pinned_at": found.pin.at,
-        "pinned_by": found.pin.by,
-        "digest": found.digest,
-        "changes": msgspec.to_builtins(found.changes),
-        "tools": msgspec.to_builtins(found.tools),
+        "server": diff.server,
+        "pinned_at": diff.pin.at,
+        "pinned_by": diff.pin.by,
+        "digest": diff.digest,
+        "changes": msgspec.to_builtins(diff.changes),
+        "tools": msgspec.to_builtins(diff.tools),
     }
 
 
-def show(state: CommandState, found: ServerDiff) -> None:
+def show(state: CommandState, diff: ServerDiff) -> None:
     """The differences for people, every changed word of them."""
     out = state.output.out
-    pin = found.pin
+    pin = diff.pin
     since = f"since {moment(pin.at)}, when {one_line(pin.by)} took them ({pin.how.replace('_', ' ')})"
-    if not found.changes:
-        out.line(f"nothing has changed in {found.server} {since}")
+    if not diff.changes:
+        out.line(f"nothing has changed in {diff.server} {since}")
         return
-    counts = [f"{len(names)} {how}" for how, names in msgspec.structs.asdict(found.changes).items() if names]
-    out.line(out.style(f"{found.server}: {', '.join(counts)} {since}", "bold"))
-    for tool in found.tools:
+    counts = [f"{len(names)} {how}" for how, names in msgspec.structs.asdict(diff.changes).items() if names]
+    out.line(out.style(f"{diff.server}: {', '.join(counts)} {since}", "bold"))
+    for tool in diff.tools:
         drift = f" ({tool.drift.replace('_', ' ')})" if tool.drift else ""
         out.line()
         out.line(f"{out.style(tool.how, 'warn')} {one_line(tool.name)}{drift}")

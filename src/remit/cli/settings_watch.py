@@ -69,13 +69,13 @@ class _Keeper:
     async def keep(self) -> None:
         """Look at the file, until this is cancelled."""
         self._remit.service.health.report(PART)
-        seen = done = _stamp(self._file)
+        before = done = _stamp(self._file)
         if self._remit.settings.written.differs:
             done = None  # changed since it was read
         while True:
             await first(self._remit.clock.sleep(LOOK_S), self.wanted.wait())
             stamp = _stamp(self._file)
-            whole, seen = stamp == seen, stamp
+            whole, before = stamp == before, stamp
             if self.wanted.is_set() or self._why or (whole and stamp != done):
                 self.wanted.clear()
                 done = stamp
@@ -107,16 +107,16 @@ class _Keeper:
             raise SettingsError(f"{self._file} was changed while it was read")
         return settings
 
-    def _tell(self, why: str, waiting: tuple[str, ...] = ()) -> None:
+    def _tell(self, reason: str, waiting: tuple[str, ...] = ()) -> None:
         """Say in the log and in `/health` how the settings are, the log only of what is new."""
         text = ""
-        if why:
-            text = f"{self._file} is not read, and the settings from before hold: {line(why)}"
+        if reason:
+            text = f"{self._file} is not read, and the settings from before hold: {line(reason)}"
         elif waiting:
             text = f"{self._file} has other settings that need a restart: {', '.join(waiting)}"
         if text and text != self._told:
-            _log.log(logging.ERROR if why else logging.WARNING, "%s", text)
-        self._why, self._told = why, text
+            _log.log(logging.ERROR if reason else logging.WARNING, "%s", text)
+        self._why, self._told = reason, text
         self._remit.service.health.report(PART, text)
 
 

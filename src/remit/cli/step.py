@@ -32,18 +32,22 @@ async def show_step(state: CommandState, reference: str, step: str) -> int:
     return state.show(view, lambda state, view: _print(state.output.out, job, view, view.narrative))
 
 
-def _print(out: OutputChannel, job: str, view: StepView, told: StepNarrative | None) -> None:
+def _print(out: OutputChannel, job: str, view: StepView, narrative: StepNarrative | None) -> None:
     row = view.row
     place = f"{out.style(f'step {row.step}', 'bold')} of {job}"
     out.line(f"{place}  {one_line(short(row.name))}  {out.style(row.state, row.state)}")
-    fields(out, _facts(view, told))
-    if told is not None:
-        lines_asked = [line for confirmation in told.confirmations for line in asked_lines(confirmation, whole=True)]
-        confirmations = {confirmation.confirmation for confirmation in told.confirmations}
-        waited = [line for confirmation in told.waits for line in waited_lines(confirmation, asked=confirmations)]
-        _section(out, "people", [(text, "") for text in lines_asked] + untrusted_lines(told.untrusted) + waited)
-        _section(out, "attempts", [(text, "") for text in _attempts(told)])
-        _section(out, "log", log_lines(told.log))
+    fields(out, _facts(view, narrative))
+    if narrative is not None:
+        lines_asked = [
+            line for confirmation in narrative.confirmations for line in asked_lines(confirmation, whole=True)
+        ]
+        confirmations = {confirmation.confirmation for confirmation in narrative.confirmations}
+        waited = [
+            line for confirmation in narrative.waits for line in waited_lines(confirmation, questions=confirmations)
+        ]
+        _section(out, "people", [(text, "") for text in lines_asked] + untrusted_lines(narrative.untrusted) + waited)
+        _section(out, "attempts", [(text, "") for text in _attempts(narrative)])
+        _section(out, "log", log_lines(narrative.log))
     input_title, came = _TITLES.get(row.name.partition(".")[0], ("input", "result"))
     if view.args is not None:
         _value(out, input_title, view.args)
@@ -55,20 +59,20 @@ def _print(out: OutputChannel, job: str, view: StepView, told: StepNarrative | N
         _value(out, "evidence", item)
 
 
-def _facts(view: StepView, told: StepNarrative | None) -> list[tuple[str, str]]:
-    if told is None:
+def _facts(view: StepView, narrative: StepNarrative | None) -> list[tuple[str, str]]:
+    if narrative is None:
         return []
-    tool, model, effect = told.tool_invocation, told.llm_invocation, told.state_diff
-    ended = f", ended {moment(told.ended_at)}" if told.ended_at is not None else ""
+    tool, model, effect = narrative.tool_invocation, narrative.llm_invocation, narrative.state_diff
+    ended = f", ended {moment(narrative.ended_at)}" if narrative.ended_at is not None else ""
     took = f", took {duration(view.row.duration_us)}" if view.row.duration_us else ""
     facts = [
-        ("began", f"{moment(told.started_at)}{ended}{took}"),
-        ("taken from", told.taken_from),
-        ("asked by", one_line(told.principal)),
-        ("level", " ".join(filter(None, (told.capability_level, told.risk_level)))),
-        ("rule", told.rule_id),
-        ("policy", told.policy_hash),
-        ("approval", told.approval),
+        ("began", f"{moment(narrative.started_at)}{ended}{took}"),
+        ("taken from", narrative.taken_from),
+        ("asked by", one_line(narrative.principal)),
+        ("level", " ".join(filter(None, (narrative.capability_level, narrative.risk_level)))),
+        ("rule", narrative.rule_id),
+        ("policy", narrative.policy_hash),
+        ("approval", narrative.approval),
     ]
     if tool is not None:
         facts += [
@@ -86,16 +90,16 @@ def _facts(view: StepView, told: StepNarrative | None) -> list[tuple[str, str]]:
     if effect is not None:
         facts += [("side effect", f"{effect.kind}: {effect.words}"), ("idempotency key", effect.idempotency_key)]
         facts += [("before", one_line(effect.before)), ("after", one_line(effect.after))]
-    facts.append(("repaired", told.repaired))
-    for drift in told.drifts:
+    facts.append(("repaired", narrative.repaired))
+    for drift in narrative.drifts:
         was, now = drift.recorded or "none", drift.current or "gone"
         facts.append(("changed since", f"{drift.words}: was {was}, is {now}"))
     return facts
 
 
-def _attempts(told: StepNarrative) -> list[str]:
+def _attempts(narrative: StepNarrative) -> list[str]:
     lines = []
-    for attempt in told.attempts:
+    for attempt in narrative.attempts:
         ended = attempt.outcome or "its end was not recorded"
         took = f" after {duration(attempt.duration_us)}" if attempt.duration_us else ""
         reason = f": {attempt.code}: {attempt.message}" if attempt.code else ""

@@ -37,12 +37,12 @@ _NULL: Final = re.compile(r', ?"\w+": ?null|(?<=^\{)(?:"\w+": ?null(?:, ?)?)+')
 class StoryWriter:
     """Writes one job's story."""
 
-    def __init__(self, out: OutputChannel, told: Narrative, state: str) -> None:
+    def __init__(self, out: OutputChannel, narrative: Narrative, state: str) -> None:
         self._out = out
-        self._told = told
+        self._told = narrative
         self._state = state
-        self._place = max((len(one_line(step.step)) for step in told.steps), default=0)
-        self._name = max((len(short(step.name)) for step in told.steps), default=0)
+        self._place = max((len(one_line(step.step)) for step in narrative.steps), default=0)
+        self._name = max((len(short(step.name)) for step in narrative.steps), default=0)
 
     def write(self) -> None:
         """Tell who and when, the timeline, every step, and between them who took it over; the end."""
@@ -127,7 +127,9 @@ class StoryWriter:
             for text in asked_lines(confirmation):
                 self._more(text)
         for waited in step.waits:
-            for text, style in waited_lines(waited, asked={one.confirmation for one in step.confirmations}):
+            for text, style in waited_lines(
+                waited, questions={question.confirmation for question in step.confirmations}
+            ):
                 self._more(text, style)
         self._attempts(step)
         self._left(step)
@@ -191,22 +193,22 @@ class StoryWriter:
 
     # --- between the steps, and the end
 
-    def recovery(self, one: Recovery) -> None:
+    def recovery(self, recovery: Recovery) -> None:
         """Tell who took the job over."""
-        replayed = "" if one.replayed_steps is None else f", {counted(one.replayed_steps, 'step')} returned"
-        after = f" after {worker_words(one.previous_owner)}" if one.previous_owner else ""
-        self._out.line(f"  {self._time(one.at)}  taken over by {worker_words(one.owner)}{after}{replayed}")
+        replayed = "" if recovery.replayed_steps is None else f", {counted(recovery.replayed_steps, 'step')} returned"
+        after = f" after {worker_words(recovery.previous_owner)}" if recovery.previous_owner else ""
+        self._out.line(f"  {self._time(recovery.at)}  taken over by {worker_words(recovery.owner)}{after}{replayed}")
 
-    def drift(self, one: Drift) -> None:
+    def drift(self, drift: Drift) -> None:
         """Tell what was no longer as it was recorded."""
         changed = self._out.style("changed since", "warn")
-        was, now = _digest(one.recorded) or "none", _digest(one.current) or "gone"
-        self._out.line(f"  {self._time(one.at)}  {changed} {one_line(one.words)}: was {was}, is {now}")
+        was, now = _digest(drift.recorded) or "none", _digest(drift.current) or "gone"
+        self._out.line(f"  {self._time(drift.at)}  {changed} {one_line(drift.words)}: was {was}, is {now}")
 
-    def stuck(self, one: Waited) -> None:
+    def stuck(self, waited: Waited) -> None:
         """Tell why the code at hand could not go on."""
-        for text, style in waited_lines(one, asked=set()):
-            self._out.line(f"  {self._time(one.since)}  {self._out.style(text, style)}")
+        for text, style in waited_lines(waited, questions=set()):
+            self._out.line(f"  {self._time(waited.since)}  {self._out.style(text, style)}")
 
     def end(self) -> None:
         """Tell how it ended, if it has."""
@@ -235,15 +237,15 @@ class StoryWriter:
         return text if width is None else cut(text, width - before)
 
 
-def asked_lines(asked: QuestionRecord, *, whole: bool = False) -> list[str]:
+def asked_lines(record: QuestionRecord, *, whole: bool = False) -> list[str]:
     """A question to people and every answer; digests are `whole` or shortened."""
     digest = str if whole else _digest
-    lines = [f"asked at {clock_time(asked.asked_at)}: {asked.confirmation}, digest {digest(asked.digest)}"]
-    if asked.edited_from:
-        lines.append(f"  in place of {asked.edited_from}")
-    lines += [f"  {clean(event.words)}, at {clock_time(event.at)}" for event in asked.put_off]
-    for event in asked.decisions:
-        seen = f", shown {digest(event.digest)}" if event.digest else ""
+    lines = [f"asked at {clock_time(record.asked_at)}: {record.confirmation}, digest {digest(record.digest)}"]
+    if record.edited_from:
+        lines.append(f"  in place of {record.edited_from}")
+    lines += [f"  {clean(event.words)}, at {clock_time(event.at)}" for event in record.put_off]
+    for event in record.decisions:
+        shown = f", shown {digest(event.digest)}" if event.digest else ""
         became = f", now {event.replaced_by}" if event.replaced_by else ""
         reason = f": {clean(event.reason)}" if event.reason else ""
         by = f" by {one_line(event.by)}" if event.by else ""
@@ -254,13 +256,13 @@ def asked_lines(asked: QuestionRecord, *, whole: bool = False) -> list[str]:
             if event.channel
             else ""
         )
-        lines.append(f"  {did}{by} at {clock_time(event.at)}{way}{seen}{became}{reason}")
+        lines.append(f"  {did}{by} at {clock_time(event.at)}{way}{shown}{became}{reason}")
     return lines
 
 
-def waited_lines(waited: Waited, *, asked: set[str]) -> list[tuple[str, str]]:
-    """A wait that no question in `asked` stands for: lines and their styles."""
-    if waited.key in asked or waited.type == "timer":
+def waited_lines(waited: Waited, *, questions: set[str]) -> list[tuple[str, str]]:
+    """A wait that no question in `questions` stands for: lines and their styles."""
+    if waited.key in questions or waited.type == "timer":
         return _turn_lines(waited) if waited.key.startswith(TURN) and waited.type == "timer" else []
     stuck, _, code = waited.key.partition(":")
     if waited.type == "human" and stuck == "stuck":
@@ -294,18 +296,18 @@ def log_lines(log: CallLines | None) -> list[tuple[str, str]]:
     return [*lines, (f"… and {counted(log.left_out, 'line')} more", "dim")] if log.left_out else lines
 
 
-def untrusted_lines(told: Untrusted | None) -> list[tuple[str, str]]:
+def untrusted_lines(untrusted: Untrusted | None) -> list[tuple[str, str]]:
     """The arguments of a call from untrusted text, and what was decided: lines and their styles."""
-    if told is None:
+    if untrusted is None:
         return []
-    verdict = f": {one_line(told.verdict)}" if told.verdict else ""
+    verdict = f": {one_line(untrusted.verdict)}" if untrusted.verdict else ""
     lines = [(f"arguments from untrusted text{verdict}", "yellow")]
-    for argument in told.arguments:
+    for argument in untrusted.arguments:
         lines.append((f"  {one_line(argument.words)}", ""))
         if argument.excerpt:
             lines.append((f"    {one_line(argument.excerpt)}", "dim"))
-    if told.kept is not None:
-        lines.append((f"  {one_line(told.kept.preview)}", ""))
+    if untrusted.kept is not None:
+        lines.append((f"  {one_line(untrusted.kept.preview)}", ""))
     return lines
 
 

@@ -36,18 +36,18 @@ def standing_of(settings: Settings, *, trusted: bool) -> FolderTrust:
     return standing(settings, register(), {**os.environ, TRUST: "1"} if trusted else os.environ)
 
 
-def insist(output: TerminalOutput, found: FolderTrust, *, silent: bool) -> None:
+def insist(output: TerminalOutput, folder_trust: FolderTrust, *, silent: bool) -> None:
     """Ask once at a terminal, unless `silent`. Raises SettingsError (FOLDER_NOT_TRUSTED) unless the answer is yes."""
     from remit.trust.state import trust, untrusted
 
-    if found.trusted:
+    if folder_trust.trusted:
         return
-    if silent or not output.interactive or not agreed(output, found):
-        raise untrusted(found)
-    trust(found, register(), edits=False, now=SystemClock().now())
+    if silent or not output.interactive or not agreed(output, folder_trust):
+        raise untrusted(folder_trust)
+    trust(folder_trust, register(), edits=False, now=SystemClock().now())
 
 
-def agreed(output: TerminalOutput, found: FolderTrust) -> bool:
+def agreed(output: TerminalOutput, trust: FolderTrust) -> bool:
     """Show all that there is to trust, and take an answer; anything but yes is no.
 
     Raises SettingsError if a file was changed meanwhile.
@@ -55,14 +55,14 @@ def agreed(output: TerminalOutput, found: FolderTrust) -> bool:
     from remit.cli.terminal import forget_typed, interruptible
 
     err = output.err
-    show(output, found)
+    show(output, trust)
     forget_typed()
     err.stream.write(err.style("Do you trust this? yes or no: ", "bold"))
     err.flush()
     with interruptible():
         is_yes = sys.stdin.readline().strip().lower() in {"y", "yes"}
     if is_yes:
-        found.unchanged(os.environ)
+        trust.unchanged(os.environ)
     return is_yes
 
 
@@ -82,26 +82,26 @@ def still_trusted(load: Callable[[], Settings], *, trusted: bool) -> Iterator[No
         trust(msgspec.structs.replace(after, journal=None), register(), edits=edits, now=SystemClock().now())
 
 
-def show(output: TerminalOutput, found: FolderTrust) -> None:
+def show(output: TerminalOutput, trust: FolderTrust) -> None:
     """All that there is to trust, on stderr, every line whole."""
     err = output.err
-    err.line(err.style(f"{one_line(str(found.settings.folder))} is not trusted yet.", "bold", "yellow"))
-    if found.changed:
-        names = ", ".join(one_line(_near(name, found.settings.folder)) for name in found.changed)
+    err.line(err.style(f"{one_line(str(trust.settings.folder))} is not trusted yet.", "bold", "yellow"))
+    if trust.changed:
+        names = ", ".join(one_line(_near(name, trust.settings.folder)) for name in trust.changed)
         err.line(f"  changed since you trusted it: {names}")
-    if found.settings.file is not None and found.owner != os.getuid():
-        err.line(f"  {found.settings.file.name} belongs to another user (uid {found.owner})")
-    for line in lines(found):
+    if trust.settings.file is not None and trust.owner != os.getuid():
+        err.line(f"  {trust.settings.file.name} belongs to another user (uid {trust.owner})")
+    for line in lines(trust):
         err.line("  " + clean(line).replace("\n", "\\n"))
 
 
-def lines(found: FolderTrust) -> list[str]:
+def lines(trust: FolderTrust) -> list[str]:
     """Return what there is to trust, one thing a line."""
-    said = [] if found.settings_trusted else [f"It would {claim.text}" for claim in found.claims]
-    if found.journal is not None:
-        place = _near(str(found.journal), found.settings.folder)
-        said.append(f"It brings the journal {place}: jobs and approvals in it would count")
-    return said
+    claims = [] if trust.settings_trusted else [f"It would {claim.text}" for claim in trust.claims]
+    if trust.journal is not None:
+        place = _near(str(trust.journal), trust.settings.folder)
+        claims.append(f"It brings the journal {place}: jobs and approvals in it would count")
+    return claims
 
 
 def _near(name: str, folder: Path) -> str:

@@ -120,17 +120,17 @@ def error_of(status: int, body: bytes) -> RemitError:
 
 def class_of(code: Code) -> type[RemitError]:
     """The error that a call on a journal here raises with this code."""
-    found = _BY_CODE.get(code)
-    if found is not None:
-        return found
+    error_type = _BY_CODE.get(code)
+    if error_type is not None:
+        return error_type
     if code.name.startswith("JOURNAL_"):
         return JournalError
     return _BY_STATUS.get(code.http, RemitError)
 
 
-def _foreign(why: str) -> ServerError:
+def _foreign(reason: str) -> ServerError:
     remedy = "Check that the URL is that of `remit serve`, and that both sides have the same version."
-    return ServerError(why, code=Code.SERVER_ANSWER_INVALID, remedy=remedy)
+    return ServerError(reason, code=Code.SERVER_ANSWER_INVALID, remedy=remedy)
 
 
 FAILURES: Final = (aiohttp.ClientConnectionError, aiohttp.ClientPayloadError, TimeoutError, OSError)

@@ -85,10 +85,10 @@ class RemoteRemit:
         return JobHandle(self.service, await self.service.jobs.start_named(recipe.name, bound.input, options), recipe)
 
     async def start_named(
-        self, name: str, given: Mapping[str, Any] | None = None, options: Options | None = None
+        self, name: str, values: Mapping[str, Any] | None = None, options: Options | None = None
     ) -> JobHandle[Any]:
         """Create a job by the name of a recipe of the server, with its input as JSON."""
-        return JobHandle(self.service, await self.service.jobs.start_named(name, given or {}, options))
+        return JobHandle(self.service, await self.service.jobs.start_named(name, values or {}, options))
 
     async def start_plan(
         self, plan: Plan, inputs: Mapping[str, Any] | None = None, options: Options | None = None

@@ -219,12 +219,12 @@ class RemoteJobs(Twin, Jobs):
 
     # --- commands
 
-    async def start_named(self, name: str, given: Mapping[str, Any], options: Options | None = None) -> str:
-        return await self._start(options, recipe=name, input=dict(given))
+    async def start_named(self, name: str, values: Mapping[str, Any], options: Options | None = None) -> str:
+        return await self._start(options, recipe=name, input=dict(values))
 
-    async def start_plan(self, plan: Plan, given: Mapping[str, Any], options: Options | None = None) -> str:
-        bind_inputs(plan, given)  # every misfit is named here, in lines of its own
-        return await self._start(options, plan=task_graph(plan), input=dict(given))
+    async def start_plan(self, plan: Plan, values: Mapping[str, Any], options: Options | None = None) -> str:
+        bind_inputs(plan, values)  # every misfit is named here, in lines of its own
+        return await self._start(options, plan=task_graph(plan), input=dict(values))
 
     async def _start(self, options: Options | None, **what: Any) -> str:
         options = options or Options()
@@ -256,14 +256,14 @@ class RemoteStreams(Twin, Streams):
         return stream_named(identifier)
 
     async def events(self, stream: str, after: int = 0) -> list[Event]:
-        found: list[Event] = []
+        events: list[Event] = []
         position: int | None = after
         while position is not None:
             query = EventQuery(after=position, limit=_PAGE)
             page: _Page = await self._connection.ask("jobs.events", _identifier(stream), query=query, answer=_Page)
-            found += [item.event(stream) for item in page.items]
+            events += [item.event(stream) for item in page.items]
             position = page.next
-        return found
+        return events
 
     def follow(self, stream: str, after: int = 0) -> AsyncIterator[Event]:
         return follow(self._connection, stream, _identifier(stream), after)

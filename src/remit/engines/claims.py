@@ -140,19 +140,19 @@ class Holding:
             await self._keep()
         return now
 
-    async def _run(self, one: StreamExecution, before: asyncio.Task[None] | None) -> None:
+    async def _run(self, execution: StreamExecution, before: asyncio.Task[None] | None) -> None:
         """Run a pass, once the one before it over the same stream has ended."""
-        stream = one.lease.stream
+        stream = execution.lease.stream
         place = LogContext(stream)
         log_context.set(place)
         try:
             if before is not None:
                 await asyncio.wait([before])
             _log.info("%s: begun", stream)
-            self._over(stream, await one.run())
+            self._over(stream, await execution.run())
         except asyncio.CancelledError:
             if self.stopping:
-                await one.give_up()
+                await execution.give_up()
             raise
         except JournalError as error:
             if error.code is not Code.JOURNAL_SHARD_UNAVAILABLE:
@@ -166,7 +166,7 @@ class Holding:
             place.open = False
             if before is not None and not before.done():
                 await asyncio.wait([before])  # cancelled while it waited: stopping waits for both
-            if stream in self._passes and self._passes[stream][0] is one:
+            if stream in self._passes and self._passes[stream][0] is execution:
                 del self._passes[stream]
             self._changed()
 
@@ -264,7 +264,7 @@ class Holding:
         self._changed()
 
 
-def _end(one: StreamExecution, task: asyncio.Task[None]) -> None:
+def _end(execution: StreamExecution, task: asyncio.Task[None]) -> None:
     """End a pass whose stream another worker has."""
-    one.lease.writer.supersede()
+    execution.lease.writer.supersede()
     task.cancel()

@@ -95,7 +95,7 @@ class Claiming:
 
     def _of_others(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Routes that others keep for themselves: the dead, and the rest."""
-        dead = tuple(route for route, owner in self.left.items() if (found := Owner.parse(owner)) and found.dead())
+        dead = tuple(route for route, owner in self.left.items() if (holder := Owner.parse(owner)) and holder.dead())
         return dead, tuple(set(self.left) - set(dead))
 
     @staticmethod

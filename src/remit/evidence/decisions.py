@@ -121,7 +121,7 @@ class Decisions:
     def derive(self) -> DerivedDecisions:
         """Take every decision again. Raise RejectedError for one that its rules and facts do not lead to."""
         missing: dict[str, int] = {}
-        self._asked = [one for one in self._asked if not self._is_edited(one.event)]
+        self._asked = [decision for decision in self._asked if not self._is_edited(decision.event)]
         for question in self._asked:
             try:
                 self._compare(question)
@@ -132,23 +132,23 @@ class Decisions:
     def _is_edited(self, event: LedgerEvent) -> bool:
         return event.kind == "confirmation_requested" and event.payload["confirmation"] in self._edited
 
-    def _compare(self, asked: _Asked) -> None:
-        event = asked.event
+    def _compare(self, decided: _Asked) -> None:
+        event = decided.event
         payload = event.payload
         if not payload.get("policy_kept"):
             raise NotDerivedError("its rules were not kept")
         policy = self._policy(payload["policy_hash"])
-        decision = self._verdict.verdict_on(policy, self._recorded(asked, policy))
+        decision = self._verdict.verdict_on(policy, self._recorded(decided, policy))
         rule = payload.get("rule_id", "")
         question, untrusted = (
             event.kind == "confirmation_requested",
             bool({"untrusted", "untrusted_blob"} & payload.keys()),
         )
-        if not self._verdict.agrees(decision, asked.effect, rule, question=question, untrusted=untrusted):
+        if not self._verdict.agrees(decision, decided.effect, rule, question=question, untrusted=untrusted):
             raise RejectedError(
                 "event_contradicted",
-                f"{event.stream}: event {event.seq}: {payload['tool_name']} was decided {asked.effect} by {rule}, and "
-                f"its rules and facts lead to {decision.effect} by {decision.rule_id}",
+                f"{event.stream}: event {event.seq}: {payload['tool_name']} was decided {decided.effect} by {rule}, "
+                f"and its rules and facts lead to {decision.effect} by {decision.rule_id}",
             )
 
     def _policy(self, name: str) -> Any:
@@ -166,10 +166,10 @@ class Decisions:
                 raise NotDerivedError("its rules are of another version") from error
         return policy
 
-    def _recorded(self, asked: _Asked, policy: Any) -> Any:
+    def _recorded(self, decided: _Asked, policy: Any) -> Any:
         """Return the facts of a decision."""
-        payload = asked.event.payload
-        root_stream = "/".join(asked.stream.split("/")[:2])
+        payload = decided.event.payload
+        root_stream = "/".join(decided.stream.split("/")[:2])
         root = self._roots.get(root_stream, {})
         created = root.get("job_created")
         args = self._value(payload, "args")
@@ -178,9 +178,9 @@ class Decisions:
         tool = self._tool(payload)
         caller = self._facts.Caller(
             principal=payload.get("principal") or (created or {}).get("principal", ""),
-            kind=self._kind(root, asked.session),
+            kind=self._kind(root, decided.session),
             recipe=created["name"] if created else "",
-            stream=f"session/{asked.session}" if asked.session else asked.stream if created else root_stream,
+            stream=f"session/{decided.session}" if decided.session else decided.stream if created else root_stream,
         )
         query = self._facts.Query(
             tool=tool,
@@ -189,10 +189,10 @@ class Decisions:
             caller=caller,
             contract_hash=payload.get("contract_hash", ""),
             prompt_hash=payload.get("prompt_hash", ""),
-            now=payload.get("decided_at") or asked.event.at,
+            now=payload.get("decided_at") or decided.event.at,
         )
         if tool is not None and policy.needs_facts:
-            query = self._with_facts(query, asked, policy, root)
+            query = self._with_facts(query, decided, policy, root)
         untrusted = self._value(payload, "untrusted") or []
         return self._verdict.RecordedFacts(
             query=query,
@@ -200,30 +200,30 @@ class Decisions:
             untrusted=tuple(dict.fromkeys(str(item.get("path", "")) for item in untrusted)),
         )
 
-    def _with_facts(self, query: Any, asked: _Asked, policy: Any, root: dict[str, Any]) -> Any:
+    def _with_facts(self, query: Any, decided: _Asked, policy: Any, root: dict[str, Any]) -> Any:
         """Return a query with what its rules ask for beside the call."""
         needs = policy.needs(query.tool, query.key)
-        recorded = asked.event.payload.get("facts", {})
+        recorded = decided.event.payload.get("facts", {})
         if needs.seen and root.get("job_forked", {}).get("shared"):
             raise NotDerivedError("a rule asks for results that another job recorded")
-        seen = {}
+        results = {}
         for tool in needs.seen:
-            result = self._result(asked, tool, recorded.get("seen", {}).get(tool))
+            result = self._result(decided, tool, recorded.get("seen", {}).get(tool))
             if result is not None:
-                seen[tool] = self._value(result.payload, "result")
+                results[tool] = self._value(result.payload, "result")
         taken = {rule: (calls, Decimal(total)) for rule, (calls, total) in recorded.get("taken", {}).items()}
         counted = {
             each.limit.key(each.rule.id, query): taken[each.rule.id] for each in needs.limits if each.rule.id in taken
         }
         created = root.get("job_created")
         input_value = self._value(created, "input") if created and needs.input else self._facts.UNKNOWN
-        facts = self._facts.Facts(input=input_value, seen=seen, taken=counted)
+        facts = self._facts.Facts(input=input_value, seen=results, taken=counted)
         return type(query)(**{**vars(query), "facts": facts})
 
-    def _result(self, asked: _Asked, tool: str, seq: int | None) -> LedgerEvent | None:
+    def _result(self, decided: _Asked, tool: str, seq: int | None) -> LedgerEvent | None:
         """Return the last result of a tool, which the event may name by its number."""
-        results = [event for event, name in self._results.get(asked.stream, []) if name == tool]
-        before = [event for event in results if (event.seq == seq if seq else event.at <= asked.event.at)]
+        results = [event for event, name in self._results.get(decided.stream, []) if name == tool]
+        before = [event for event in results if (event.seq == seq if seq else event.at <= decided.event.at)]
         return before[-1] if before else None
 
     def _tool(self, payload: dict[str, Any]) -> Any:

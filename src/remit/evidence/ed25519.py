@@ -44,12 +44,12 @@ def _point(data: bytes) -> tuple[int, int, int, int] | None:
     return x, y, 1, x * y % _PRIME
 
 
-def _plus(one: tuple[int, int, int, int], other: tuple[int, int, int, int]) -> tuple[int, int, int, int]:
+def _plus(point: tuple[int, int, int, int], other: tuple[int, int, int, int]) -> tuple[int, int, int, int]:
     """Return the sum of two points (5.1.4)."""
-    a = (one[1] - one[0]) * (other[1] - other[0]) % _PRIME
-    b = (one[1] + one[0]) * (other[1] + other[0]) % _PRIME
-    c = 2 * one[3] * other[3] * _CURVE % _PRIME
-    d = 2 * one[2] * other[2] % _PRIME
+    a = (point[1] - point[0]) * (other[1] - other[0]) % _PRIME
+    b = (point[1] + point[0]) * (other[1] + other[0]) % _PRIME
+    c = 2 * point[3] * other[3] * _CURVE % _PRIME
+    d = 2 * point[2] * other[2] % _PRIME
     e, f, g, h = b - a, d - c, d + c, b + a
     return e * f % _PRIME, g * h % _PRIME, f * g % _PRIME, e * h % _PRIME
 

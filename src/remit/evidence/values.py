@@ -42,9 +42,9 @@ class References:
         elif recorded and "args" in payload and digest(payload["args"]) != recorded:
             raise RejectedError("event_contradicted", f"{where}: arguments_hash is not the digest of the arguments")
 
-    def read_items(self, package: zipfile.ZipFile, kept: set[str]) -> None:
-        """Take in the evidence that hidden lists name; those of `kept` are in the package."""
-        for path in sorted(kept & {path_of(name) for name in self.items}):
+    def read_items(self, package: zipfile.ZipFile, paths: set[str]) -> None:
+        """Take in the evidence that hidden lists name; those of `paths` are in the package."""
+        for path in sorted(paths & {path_of(name) for name in self.items}):
             for item in read_json(package.read(path)[_SALT:], path):
                 if item.get("kept_as"):
                     self.timed.add(item["kept_as"])

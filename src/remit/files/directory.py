@@ -141,9 +141,9 @@ def split(path: str) -> tuple[list[str], str]:
     return parts[:-1], parts[-1]
 
 
-def unsafe(path: str, why: str) -> ProviderError:
+def unsafe(path: str, reason: str) -> ProviderError:
     """The refusal of a path."""
-    return ProviderError(f"The path {path!r} {why}.", code=Code.PATH_NOT_ALLOWED)
+    return ProviderError(f"The path {path!r} {reason}.", code=Code.PATH_NOT_ALLOWED)
 
 
 @contextmanager

@@ -106,9 +106,9 @@ def _mismatch(text: str, search: str, number: int, count: int) -> str:
     return f"The text of edit {number} does not occur: read the file again and copy the text exactly."
 
 
-def _common(one: Sequence[str], other: Sequence[str]) -> int:
+def _common(lines: Sequence[str], other: Sequence[str]) -> int:
     count = 0
-    for left, right in zip(one, other, strict=False):
+    for left, right in zip(lines, other, strict=False):
         if left != right:
             break
         count += 1

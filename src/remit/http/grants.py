@@ -64,11 +64,11 @@ def rivals(grants: Iterable[Grant]) -> tuple[str, str] | None:
     return None
 
 
-def _could_be(one: str, other: str) -> bool:
+def _could_be(claim: str, other: str) -> bool:
     """Return whether a claim could make one principal the other."""
-    if not CLAIM.search(one):
+    if not CLAIM.search(claim):
         return False
-    heads = [CLAIM.split(each, maxsplit=1)[0] for each in (one, other)]
+    heads = [CLAIM.split(each, maxsplit=1)[0] for each in (claim, other)]
     return heads[1].startswith(heads[0]) or (bool(CLAIM.search(other)) and heads[0].startswith(heads[1]))
 
 

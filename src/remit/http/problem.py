@@ -69,8 +69,8 @@ class HttpProblem(HttpRefusal):
         super().__init__(code.http, msgspec.json.encode(body), KIND, headers)
 
 
-def unauthenticated(why: str, metadata: str = "") -> HttpProblem:
+def unauthenticated(reason: str, metadata: str = "") -> HttpProblem:
     """The refusal of a token (RFC 6750, section 3); `metadata` is the URL that says who gives one (RFC 9728)."""
-    challenge = f'Bearer error="invalid_token", error_description="{why}"'
+    challenge = f'Bearer error="invalid_token", error_description="{reason}"'
     challenge += f', resource_metadata="{metadata}"' if metadata else ""
-    return HttpProblem(Code.UNAUTHENTICATED, why, {"www-authenticate": challenge})
+    return HttpProblem(Code.UNAUTHENTICATED, reason, {"www-authenticate": challenge})

@@ -283,14 +283,14 @@ class Deferred:
         part = await asyncio.shield(self._part)
         await part(scope, receive, send)
 
-    async def _hold(self, found: asyncio.Future[ServerPart]) -> None:
+    async def _hold(self, future: asyncio.Future[ServerPart]) -> None:
         """Load the part and keep it running until the server stops, all in one task."""
         try:
             await asyncio.to_thread(self._load)
             async with self._opened() as part, part.running():
-                found.set_result(part)
+                future.set_result(part)
                 await self._closing.wait()
         except Exception as error:
-            if found.done():
+            if future.done():
                 raise
-            found.set_exception(error)
+            future.set_exception(error)

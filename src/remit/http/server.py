@@ -62,7 +62,7 @@ class Connections:
     def protocol(self) -> type[asyncio.Protocol]:
         """Makes uvicorn's protocol for a connection."""
         parser: Any = type("Parser", (_Target, AutoHTTPProtocol), {})
-        return cast("type[asyncio.Protocol]", lambda *args, **given: _Patient(self, parser(*args, **given)))
+        return cast("type[asyncio.Protocol]", lambda *args, **options: _Patient(self, parser(*args, **options)))
 
     def add(self, connection: _Patient) -> None:
         """A connection was accepted; the oldest without a request under way gives its place if there are too many."""

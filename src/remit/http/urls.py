@@ -16,8 +16,8 @@ _KEPT: Final = "%/:@!$&'()*+,;=~-._"
 class InvalidUrlError(ValueError):
     """The URL may not be requested; the message says why."""
 
-    def __init__(self, url: str, why: str) -> None:
-        super().__init__(f"{url[:200]!r}: {why}")
+    def __init__(self, url: str, reason: str) -> None:
+        super().__init__(f"{url[:200]!r}: {reason}")
 
 
 def checked(url: str) -> str:

@@ -199,8 +199,8 @@ def _inlined(schema: dict[str, Any]) -> dict[str, Any]:
         left_out = {"$defs"} | ({"title"} if isinstance(value.get("title"), str) else set())  # or a property's name
         return {name: inline(item, depth + 1) for name, item in value.items() if name not in left_out}
 
-    found: dict[str, Any] = inline(schema, 0)
-    return found
+    inlined: dict[str, Any] = inline(schema, 0)
+    return inlined
 
 
 class CallError(RunError):

@@ -63,9 +63,9 @@ class RecipeCall(Generic[T_co]):
 _OPTIONS: Final = frozenset(("key", "timeout", "undo", "conversation"))
 
 
-def args_of(tool: str, given: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[Any, ...]:
+def args_of(tool: str, args: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[Any, ...]:
     """Return what stands behind a tool's name in `run.call`: one dict at most, and options. Raises UsageError."""
-    if len(given) > 1 or named.keys() - _OPTIONS or (given and not isinstance(given[0], dict | None)):
+    if len(args) > 1 or named.keys() - _OPTIONS or (args and not isinstance(args[0], dict | None)):
         remedy = f'Write run.call("{tool}", {{"name": value}}), or run.call(function, name=value).'
         raise UsageError(f"run.call takes the arguments of {tool} as one dict", code=Code.INVALID_INPUT, remedy=remedy)
-    return given
+    return args

@@ -111,11 +111,11 @@ def contain(loop: asyncio.AbstractEventLoop) -> None:
     if inner is not None and getattr(inner, "contains", False):
         return
 
-    def task_of(loop: asyncio.AbstractEventLoop, work: Any, **given: Any) -> Any:
-        context = given.get("context")
+    def task_of(loop: asyncio.AbstractEventLoop, work: Any, **options: Any) -> Any:
+        context = options.get("context")
         if (current.get(None) if context is None else context.get(current)) is not None:
             work = ends(work)
-        return asyncio.Task(work, loop=loop, **given) if inner is None else inner(loop, work, **given)
+        return asyncio.Task(work, loop=loop, **options) if inner is None else inner(loop, work, **options)
 
     task_of.contains = True  # type: ignore[attr-defined] # how the next recipe knows it
     loop.set_task_factory(task_of)

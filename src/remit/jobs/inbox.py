@@ -59,13 +59,13 @@ class JobInbox:
 
     def decision(self, step: str, attempt: int) -> tuple[int, StepDecided] | None:
         """The decision on an attempt: the first one, as it was corrected since. Others say nothing of this attempt."""
-        found: tuple[int, StepDecided] | None = None
+        decision: tuple[int, StepDecided] | None = None
         for seq, message in self.messages:
             if not isinstance(message, StepDecided) or (message.step, message.attempt) != (step, attempt):
                 continue
-            if found is None or message.replaces == found[0]:
-                found = seq, message
-        return found
+            if decision is None or message.replaces == decision[0]:
+                decision = seq, message
+        return decision
 
     async def post(self, message: SignalSent | CancelRequested, value: bytes | None = None) -> None:
         """Leave a message durably, with a JSON value where its kind has one, and wake the job."""
@@ -94,13 +94,13 @@ class JobInbox:
 
         await self._leave(message, value, job, decided)
 
-    async def _leave(self, message: Message, value: bytes | None, job: StreamHead, found: Callable[[], bool]) -> None:
-        """Leave a message durably, and wake the job; `found` looks whether it is there already."""
+    async def _leave(self, message: Message, value: bytes | None, job: StreamHead, decided: Callable[[], bool]) -> None:
+        """Leave a message durably, and wake the job; `decided` looks whether it is there already."""
         posted, blobs = _packed(message, value)
         while True:
             head = await self._journal.head(self._stream)
             await self.refresh()
-            if found():
+            if decided():
                 return
             writer = self._journal.writer(self._stream, KIND, head, job)
             try:
@@ -132,8 +132,8 @@ class JobInbox:
         return True
 
 
-def _decided(found: StepDecided, remedy: str) -> StateError:
-    msg = f"step {found.step}, attempt {found.attempt}: decided already, {found.decision} by {found.by}"
+def _decided(decision: StepDecided, remedy: str) -> StateError:
+    msg = f"step {decision.step}, attempt {decision.attempt}: decided already, {decision.decision} by {decision.by}"
     return StateError(msg, code=Code.STEP_DECIDED, remedy=remedy)
 
 

@@ -82,7 +82,7 @@ class Programs:
         except NotFoundError as error:
             raise LackingError(error.message, route=name, code=error.code, remedy=error.remedy) from error
 
-    async def _plan(self, history: JobHistory, given: dict[str, Any]) -> JobProgram:
+    async def _plan(self, history: JobHistory, args: dict[str, Any]) -> JobProgram:
         recorded = history.plan
         if recorded is None:
             # Contract: a job without a plan where one is expected fails; it is never planned twice.
@@ -101,7 +101,7 @@ class Programs:
         return JobProgram(
             name=plan.name or "plan",
             version=PLANNER_VERSION,
-            start=lambda run: run_plan(run, plan, given, self.recipes, history.children),
+            start=lambda run: run_plan(run, plan, args, self.recipes, history.children),
             recipes=self.recipes,
             admitted=named,
             runs=lambda recorded: recorded == PLANNER_VERSION,

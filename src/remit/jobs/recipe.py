@@ -85,14 +85,14 @@ def folder_of(function: Callable[..., Any]) -> str:
 
 def _parts(function: Callable[..., Any]) -> Iterator[str]:
     """A text for everything that counts, each once."""
-    seen: set[int] = set()
+    ids: set[int] = set()
     waiting: list[tuple[str, Any]] = [("", function)]
     while waiting:
         name, value = waiting.pop()
         value = inspect.unwrap(value) if isinstance(value, FunctionType) else value
-        if id(value) in seen:
+        if id(value) in ids:
             continue
-        seen.add(id(value))
+        ids.add(id(value))
         if isinstance(value, FunctionType) and (value is function or _is_users(value.__module__)):
             yield f"{value.__qualname__}\n{_source(value)}"
             waiting += _used(value)
@@ -112,18 +112,18 @@ def _methods(member: Any) -> list[tuple[str, Any]]:
 def _used(function: FunctionType) -> list[tuple[str, Any]]:
     """Say what a function names outside of itself: globals, parts of the user's modules, and what its closure holds."""
     names, scope = sorted(_names(function.__code__)), function.__globals__
-    found = [(name, _global(function.__module__, name, scope[name])) for name in names if name in scope]
+    values = [(name, _global(function.__module__, name, scope[name])) for name in names if name in scope]
     modules = [scope[name] for name in names if isinstance(scope.get(name), ModuleType)]
     for module in modules:
         if _is_users(module.__name__):
             held = vars(module)
-            found += [(name, _global(module.__name__, name, held[name])) for name in names if name in held]
+            values += [(name, _global(module.__name__, name, held[name])) for name in names if name in held]
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
         try:
-            found.append((name, cell.cell_contents))
+            values.append((name, cell.cell_contents))
         except ValueError:  # not filled yet
             continue
-    return found
+    return values
 
 
 def _global(module: str, name: str, value: Any) -> Any:
@@ -304,12 +304,12 @@ class Recipe(Generic[P, T]):
     @cached_property
     def defaults(self) -> dict[str, Any]:
         """Return the defaults of parameters, as JSON, where they can be written so."""
-        found: dict[str, Any] = {}
+        defaults: dict[str, Any] = {}
         for parameter in self.signature.parameters.values():
             if parameter.default is not parameter.empty:
                 with suppress(TypeError, ValueError):
-                    found[parameter.name] = to_json(parameter.default)
-        return found
+                    defaults[parameter.name] = to_json(parameter.default)
+        return defaults
 
     @cached_property
     def hints(self) -> dict[str, Any]:
@@ -359,10 +359,10 @@ class Recipe(Generic[P, T]):
         """Take the version of the deployment that `jobs.code_version` names. Raises SettingsError."""
         self.deployed = code_version(setting, folder_of(self.function)) if setting else ""
 
-    def _misfit(self, why: str) -> UsageError:
+    def _misfit(self, reason: str) -> UsageError:
         parameters = ", ".join(map(shown, self.signature.parameters.values()))
         return UsageError(
-            f"{self.name}: {why}", code=Code.INVALID_INPUT, remedy=f"Its parameters are: {parameters or 'none'}."
+            f"{self.name}: {reason}", code=Code.INVALID_INPUT, remedy=f"Its parameters are: {parameters or 'none'}."
         )
 
 
@@ -415,19 +415,19 @@ class Recipes:
     def __init__(self, recipes: Iterable[Recipe[..., Any]] = (), code_version: str = "") -> None:
         self._by_name: dict[str, dict[str, Recipe[..., Any]]] = {}
         self._code_version = code_version
-        for one in recipes:
-            self.add(one)
+        for each in recipes:
+            self.add(each)
 
-    def add(self, one: Recipe[..., Any]) -> None:
+    def add(self, added: Recipe[..., Any]) -> None:
         """Register a recipe; the same one twice is fine."""
-        versions = self._by_name.setdefault(one.name, {})
-        known = versions.get(one.version)
+        versions = self._by_name.setdefault(added.name, {})
+        known = versions.get(added.version)
         if known is None:
-            one.deploy(self._code_version)
-            versions[one.version] = one
-        elif known is not one and known.function is not one.function:
-            places = f"{place_of(known.function)} and {place_of(one.function)}"
-            msg = f"two recipes are named {one.name!r} and have the version {one.version!r}: {places}"
+            added.deploy(self._code_version)
+            versions[added.version] = added
+        elif known is not added and known.function is not added.function:
+            places = f"{place_of(known.function)} and {place_of(added.function)}"
+            msg = f"two recipes are named {added.name!r} and have the version {added.version!r}: {places}"
             raise NameInvalidError(msg, remedy="Rename one of them, or give it another version.")
 
     def get(self, name: str, recorded: str = "") -> Recipe[..., Any]:
@@ -447,8 +447,8 @@ class Recipes:
 
     def carries(self) -> set[tuple[str, str]]:
         """Every execution version that is here, with the name of its recipe."""
-        every = [one for versions in self._by_name.values() for one in versions.values()]
-        return {(one.name, version) for one in every for version in one.carries}
+        every = [known for versions in self._by_name.values() for known in versions.values()]
+        return {(carrier.name, version) for carrier in every for version in carrier.carries}
 
     def find(self, name: str, recorded: str = "") -> Recipe[..., Any] | None:
         """The recipe that `get` returns; None if none has the name."""

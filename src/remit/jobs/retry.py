@@ -92,9 +92,9 @@ def _again(order: Sequence[str], cuts: Iterable[str], *, strict: bool) -> frozen
     return frozenset(places)
 
 
-def _beside(one: str, other: str) -> bool:
+def _beside(step: str, other: str) -> bool:
     """Return whether two places lie in different branches of the same gather, so that neither waits for the other."""
-    left, right = one.split("."), other.split(".")
+    left, right = step.split("."), other.split(".")
     for index, (mine, its) in enumerate(zip(left, right, strict=False)):
         if mine != its:
             return index % 2 == 1 and index < min(len(left), len(right)) - 1

@@ -542,11 +542,11 @@ class Run:
         A value is text, a number, a bool, or a datetime with a zone. Lists, limits and tools see them from here on.
         Raises UsageError for a key or value that cannot be one, and for more than 64 at once.
         """
-        given = {check_key(name): value for name, value in {**(labels or {}), **more}.items()}
-        if not 0 < len(given) <= MOST:
+        labels_given = {check_key(name): value for name, value in {**(labels or {}), **more}.items()}
+        if not 0 < len(labels_given) <= MOST:
             raise UsageError(f"a run gives 1 to {MOST} labels at once", remedy='Write run.label(team="pay").')
-        texts = {name: None if value is None else text_of(value) for name, value in given.items()}
-        plain = {name: texts[name] if isinstance(value, datetime) else value for name, value in given.items()}
+        texts = {name: None if value is None else text_of(value) for name, value in labels_given.items()}
+        plain = {name: texts[name] if isinstance(value, datetime) else value for name, value in labels_given.items()}
         await self._effects.label(JobLabeled(step=current.get().place(key), labels=plain))
 
     @effect

@@ -184,9 +184,9 @@ class ModelRecord(LimitTurns, eq=False, gc=False):
         if committed.next_model and self.started is not None:
             self.turn_to(committed.next_model, committed.attempt, self.started.asked or self.started.name)
 
-    def turn_to(self, model: str, attempts: int, asked: str) -> None:
+    def turn_to(self, model: str, attempts: int, wanted: str) -> None:
         """Ask another model from now on, with attempts of its own."""
-        self.model, self.lost, self.asked = model, attempts, self.asked or asked
+        self.model, self.lost, self.asked = model, attempts, self.asked or wanted
 
     @property
     def attempts(self) -> int:

@@ -149,21 +149,21 @@ class _Tools:
 
     async def compare(self, history: JobHistory) -> list[Difference]:
         """Everything that differs, by the name of the tool."""
-        seen: dict[str, CallRecord] = {}
+        records: dict[str, CallRecord] = {}
         for record in history.calls.values():
             if record.started is not None and record.started.request_schema_hash:
-                seen[record.started.tool_name] = record
-        found: list[Difference] = []
+                records[record.started.tool_name] = record
+        changes: list[Difference] = []
         patience = asyncio.timeout(_PATIENCE_S)
         try:
             async with patience:
-                for name in seen:
+                for name in records:
                     await self._catalog.find(name)
         except TimeoutError:
             _log.info("some tools are not listed yet; their versions were not compared")
-        for name, record in sorted(seen.items()):
-            found += await self._tool(name, record)
-        return found
+        for name, record in sorted(records.items()):
+            changes += await self._tool(name, record)
+        return changes
 
     async def _tool(self, name: str, record: CallRecord) -> list[Difference]:
         started, finished = record.started, record.finished
@@ -244,55 +244,56 @@ class Versions:
             help_ = "register a migration" if self._policy == "migrate" else "set jobs.mismatch to warn"
             raise refusal(refused, f"Resume the job where that version runs, or {help_}.")
 
-    def _news(self, history: JobHistory, found: list[Difference]) -> list[Difference]:
+    def _news(self, history: JobHistory, changes: list[Difference]) -> list[Difference]:
         """Return what is not recorded yet, and that the recorded code goes on after other code was to."""
-        news = [difference for difference in found if self._is_news(history, difference)]
+        news = [difference for difference in changes if self._is_news(history, difference)]
         created, back, was = history.created, history.execution, history.under
-        if created is not None and was != back and not any(difference.about in _OF_JOB for difference in found):
+        if created is not None and was != back and not any(difference.about in _OF_JOB for difference in changes):
             about: Subject = "planner" if created.kind == "plan" else "execution"
             news.append(Difference(subject=about, about=about, recorded=was, current=back))
         return news
 
-    def _is_news(self, history: JobHistory, one: Difference) -> bool:
-        if one.about in _OF_JOB and self._policy != "fail":
-            return one.current != history.under  # other code may have gone on since this one did
-        return (one.subject, one.current) not in history.drifts
+    def _is_news(self, history: JobHistory, difference: Difference) -> bool:
+        if difference.about in _OF_JOB and self._policy != "fail":
+            return difference.current != history.under  # other code may have gone on since this one did
+        return (difference.subject, difference.current) not in history.drifts
 
-    def _event(self, one: Difference) -> VersionMismatchRecorded | SchemaDriftRecorded:
-        match one.about:
+    def _event(self, difference: Difference) -> VersionMismatchRecorded | SchemaDriftRecorded:
+        match difference.about:
             case "request" | "response":
                 return SchemaDriftRecorded(
-                    tool_name=one.subject, recorded=one.recorded, current=one.current, drift=one.drift,
-                    policy=self._policy, direction=one.about,
+                    tool_name=difference.subject, recorded=difference.recorded, current=difference.current,
+                    drift=difference.drift, policy=self._policy, direction=difference.about,
                 )  # fmt: skip
             case "model":
                 msg = "a model's drift is recorded where it is asked"
                 raise AssertionError(msg)
             case _:
                 return VersionMismatchRecorded(
-                    subject=one.about, recorded=one.recorded, current=one.current, policy=self._policy,
-                    tool_name=one.subject if one.about in {"tool", "provider"} else "",
+                    subject=difference.about, recorded=difference.recorded, current=difference.current,
+                    policy=self._policy,
+                    tool_name=difference.subject if difference.about in {"tool", "provider"} else "",
                 )  # fmt: skip
 
 
-def first_refused(found: Iterable[Difference], policy: str) -> Difference | None:
+def first_refused(changes: Iterable[Difference], policy: str) -> Difference | None:
     """The first difference that a mismatch policy refuses; None: it goes on."""
     if policy == "warn":
         return None
     return next(
         (
             difference
-            for difference in found
+            for difference in changes
             if difference.refused and not (policy == "migrate" and difference.migrated)
         ),
         None,
     )
 
 
-def refusal(one: Difference, remedy: str) -> VersionError:
+def refusal(difference: Difference, remedy: str) -> VersionError:
     """The error that a refused difference is answered with."""
-    if one.about in {"model", "skill"}:
-        code = Code.MODEL_DRIFT if one.about == "model" else Code.SKILL_DRIFT
+    if difference.about in {"model", "skill"}:
+        code = Code.MODEL_DRIFT if difference.about == "model" else Code.SKILL_DRIFT
     else:
-        code = Code.EXECUTION_VERSION_MISMATCH if one.about in _CODE else Code.TOOL_SCHEMA_DRIFT
-    return VersionError(one.words, code=code, remedy=remedy)
+        code = Code.EXECUTION_VERSION_MISMATCH if difference.about in _CODE else Code.TOOL_SCHEMA_DRIFT
+    return VersionError(difference.words, code=code, remedy=remedy)

@@ -75,15 +75,15 @@ async def copy(source: Journal, target: Journal, progress: Progress = lambda _wh
     """
     heads = await _heads(source)
     _refuse_busy(source, heads)
-    found = {head.stream: head for head in await _heads(target)}
+    present = {head.stream: head for head in await _heads(target)}
     for head in heads:
-        if head.stream in found:
-            await _refuse_another_history(source, head, found[head.stream])
+        if head.stream in present:
+            await _refuse_another_history(source, head, present[head.stream])
     blobs = await _copy_blobs(source, target)
     added = 0
     for number, head in enumerate(heads):
         progress("copy", number, len(heads))
-        added += await _copy_stream(source, target, head, found.get(head.stream))
+        added += await _copy_stream(source, target, head, present.get(head.stream))
         if head.wakes and not head.closed:
             await target.wake(head.stream, aside=True)  # what it was woken for may not have been looked at
     proven = set[str]()

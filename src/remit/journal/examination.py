@@ -204,13 +204,13 @@ class _Examination:
             self._keeps_schemas = False
         for named in digests_in(payload):
             is_kept = getattr(payload, "policy_kept", False) if named.whose == "policy" else self._keeps_schemas
-            await self._digest(named, kept=is_kept)
+            await self._digest(named, needed=is_kept)
         for value in values_in(payload):
             data = (
                 await self._value(value.ref) if value.ref is not None else value.inline_bytes if value.holds else None
             )
             for named in digests_of(value, data) if data is not None else ():
-                await self._digest(named, kept=True)
+                await self._digest(named, needed=True)
 
     async def _value(self, ref: BlobRef) -> bytes | None:
         """Return the bytes of a value; None: they were erased, or were looked at before."""
@@ -224,13 +224,13 @@ class _Examination:
         self._proven.add(ref.digest)
         return data
 
-    async def _digest(self, named: Digest, *, kept: bool) -> None:
-        """Check bytes that are named by their digest alone; `kept`: they were recorded."""
+    async def _digest(self, named: Digest, *, needed: bool) -> None:
+        """Check bytes that are named by their digest alone; `needed`: they were recorded."""
         digest = named.digest
-        if digest in self._proven or (not kept and digest in self.absent):
+        if digest in self._proven or (not needed and digest in self.absent):
             return
         data = await self._values.blob(digest)
-        if data is None and (not kept or named.whose not in {"shared", "policy"}):
+        if data is None and (not needed or named.whose not in {"shared", "policy"}):
             self.absent[digest] = named
             return  # evidence is kept for a time, and an older Remit kept less
         if data == b"" and named.whose == "own":
@@ -243,7 +243,7 @@ class _Examination:
             raise ChainBrokenError(f"the bytes kept as {digest} have another digest", remedy=RESTORE)
         self._proven.add(digest)
         for overlay in overlays_of(data) if named.whose == "policy" else ():
-            await self._digest(overlay, kept=kept)
+            await self._digest(overlay, needed=needed)
 
 
 _JOB_ENDS: Final[dict[type[Payload], str]] = {
@@ -312,28 +312,28 @@ def _job(payloads: Sequence[Payload]) -> Said | None:
 
 
 def _confirmation(payloads: Sequence[Payload]) -> Said | None:
-    payload = next((one for one in payloads if isinstance(one, ConfirmationRequested)), None)
+    payload = next((each for each in payloads if isinstance(each, ConfirmationRequested)), None)
     if payload is None:
         return None
     state, approved = "pending", set[str]()
-    for one in payloads:
-        if isinstance(one, ConfirmationUsed):
+    for event in payloads:
+        if isinstance(event, ConfirmationUsed):
             state = "used"
-        elif isinstance(one, ConfirmationDecided) and one.decision == "approve":
-            approved.add(one.by)
+        elif isinstance(event, ConfirmationDecided) and event.decision == "approve":
+            approved.add(event.by)
             state = "approved" if len(approved) >= payload.approvals else state
-        elif isinstance(one, ConfirmationDecided):
-            if not one.replaced_by and one.decision not in _DECIDED:
+        elif isinstance(event, ConfirmationDecided):
+            if not event.replaced_by and event.decision not in _DECIDED:
                 return None  # a newer Remit knows what state that is
-            state = "replaced" if one.replaced_by else _DECIDED[one.decision]
+            state = "replaced" if event.replaced_by else _DECIDED[event.decision]
     return (state,), state not in {"pending", "approved"}, {_CONFIRMATION_ID: payload.confirmation}
 
 
 def _approval(payloads: Sequence[Payload]) -> Said | None:
-    payload = next((one for one in payloads if isinstance(one, ApprovalRemembered)), None)
+    payload = next((each for each in payloads if isinstance(each, ApprovalRemembered)), None)
     if payload is None:
         return None
-    revoked = any(isinstance(one, ApprovalRevoked) for one in payloads)
+    revoked = any(isinstance(each, ApprovalRevoked) for each in payloads)
     return ("revoked" if revoked else "active",), revoked, {_APPROVED_TOOL: str(payload.rule.get("tool", ""))}
 
 

@@ -180,7 +180,7 @@ class Journal:
         """The drafts of streams with a subject, with their values where they can be erased."""
         for draft in drafts:
             self._know(draft.writer)
-        payloads, salted_blobs = salted([one for draft in drafts for one in draft.payloads], blobs, self._salt)
+        payloads, salted_blobs = salted([payload for draft in drafts for payload in draft.payloads], blobs, self._salt)
         left = iter([(payload.KIND, encode(payload)) for payload in payloads])
         hiding = [replace(draft, events=tuple(islice(left, len(draft.payloads)))) for draft in drafts]
         return tuple(hiding), salted_blobs

@@ -100,10 +100,10 @@ async def whole(journal: JournalPages, events: list[Event]) -> list[Event]:
     the stream in which it stands. Raises ChainBrokenError if that is not what it was when the job was forked.
     """
     line: list[list[Event]] = []
-    seen: set[str] = set()
+    jobs: set[str] = set()
     while (forked := _shared(events)) is not None:
         line.append(events)
-        events = await _before(journal, forked, seen)
+        events = await _before(journal, forked, jobs)
     for own in reversed(line):
         events = [*own[:OWN], *_kept(events), *own[OWN:]]
     return events
@@ -136,15 +136,15 @@ def _shared(events: Sequence[Event]) -> k.JobForked | None:
     return forked if isinstance(forked, k.JobForked) and forked.shared else None
 
 
-async def _before(journal: JournalPages, forked: k.JobForked, seen: set[str]) -> list[Event]:
+async def _before(journal: JournalPages, forked: k.JobForked, jobs: set[str]) -> list[Event]:
     """Return the other job's events up to the last one that is shared. Raises ChainBrokenError."""
     events: list[Event] = []
-    while forked.job not in seen and len(events) < forked.seq:
+    while forked.job not in jobs and len(events) < forked.seq:
         page = await journal.page(f"job/{forked.job}", len(events))
         if not page:
             break
         events += page
-    seen.add(forked.job)
+    jobs.add(forked.job)
     events = events[: forked.seq]
     if len(events) < forked.seq or events[-1].hash.hex() != forked.hash:
         reason = f"the events that were shared with {forked.job} are not there as they were"

@@ -148,9 +148,9 @@ class Uses:
     def reason(self, streams: Collection[str]) -> str:
         """Say who needs one of these streams; empty: no one else."""
         for stream in streams:
-            for other, why in self._needs.get(stream.partition("/")[2], {}).items():
+            for other, reason in self._needs.get(stream.partition("/")[2], {}).items():
                 if other not in streams:
-                    return f"{other.partition('/')[2]} {why}"
+                    return f"{other.partition('/')[2]} {reason}"
         return ""
 
     def own(self, parts: Sequence[UnitStream]) -> tuple[str, ...]:
@@ -172,12 +172,12 @@ def _blobs(parts: Sequence[UnitStream]) -> Iterator[str]:
     return (digest for part in parts for digest in part.blobs)
 
 
-def _continued(given: bytes) -> list[tuple[str, str]]:
+def _continued(data: bytes) -> list[tuple[str, str]]:
     """The job that an agent's input continues."""
-    if b'"earlier"' not in given:
+    if b'"earlier"' not in data:
         return []
     try:
-        earlier = msgspec.json.decode(given).get("earlier")
+        earlier = msgspec.json.decode(data).get("earlier")
         return [(str(earlier["job"]), "continues its conversation")] if isinstance(earlier, dict) else []
     except (msgspec.DecodeError, AttributeError, KeyError):
         return []

@@ -296,8 +296,8 @@ def salted(payloads: Sequence[Payload], blobs: Sequence[Blob], salt: Salt) -> tu
 class _Salting:
     """One commit's values."""
 
-    def __init__(self, given: Mapping[str, Blob], salt: Salt) -> None:
-        self._given = given
+    def __init__(self, blobs: Mapping[str, Blob], salt: Salt) -> None:
+        self._given = blobs
         self._salt = salt
         self.replaced: set[str] = set()
         self.blobs: list[Blob] = []

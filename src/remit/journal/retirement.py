@@ -118,8 +118,8 @@ async def mark_live(journal: Journal, by: str = "") -> None:
 
 
 async def _mark(
-    journal: Journal, said: JournalCopied | JournalMoved | JournalActivated, state: str, place: str
+    journal: Journal, payload: JournalCopied | JournalMoved | JournalActivated, state: str, place: str
 ) -> None:
     writer = journal.writer(STREAM, KIND, await journal.head(STREAM))
-    append = writer.stage(said, patch=HeadPatch(state=state, title=place))
+    append = writer.stage(payload, patch=HeadPatch(state=state, title=place))
     await journal.replicate(append, unleased=state != LIVE)

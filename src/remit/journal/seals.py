@@ -262,9 +262,9 @@ def _opened(place: Path, setting: str) -> int:
     raise _unusable(place, "it is a link to nothing", setting)
 
 
-def _shared(found: os.stat_result) -> bool:
+def _shared(status: os.stat_result) -> bool:
     """Return whether root lets a group of this process read a file, as Kubernetes does with `fsGroup`."""
-    return found.st_uid == 0 and found.st_gid != 0 and found.st_gid in {os.getegid(), *os.getgroups()}
+    return status.st_uid == 0 and status.st_gid != 0 and status.st_gid in {os.getegid(), *os.getgroups()}
 
 
 def make(place: Path) -> None:
@@ -315,7 +315,7 @@ def _text(keys: Sequence[bytes]) -> bytes:
     return b"".join(key.hex().encode() + b"\n" for key in keys)
 
 
-def _unusable(place: Path, why: str, setting: str) -> SettingsError:
+def _unusable(place: Path, reason: str, setting: str) -> SettingsError:
     return SettingsError(
-        f"{place}: {why}", remedy=f"Make it readable only by you (chmod 600), or choose another {setting}."
+        f"{place}: {reason}", remedy=f"Make it readable only by you (chmod 600), or choose another {setting}."
     )

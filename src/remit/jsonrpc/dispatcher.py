@@ -154,22 +154,22 @@ class Dispatcher:
         if future is not None:
             _fail(future, error)
 
-    def finish(self, why: str, patience_s: float) -> None:
+    def finish(self, reason: str, patience_s: float) -> None:
         """End the conversation once what has come is answered, or takes `patience_s` from now or the answer before."""
         if self.why_closed:
             return
-        self._ending, self._patience_s = why, patience_s
-        self._fail_all(why)
+        self._ending, self._patience_s = reason, patience_s
+        self._fail_all(reason)
         self._go_on()
 
-    def close(self, why: str) -> None:
+    def close(self, reason: str) -> None:
         """End the conversation: a waiter for an answer hears why, and what is served is cancelled."""
         if self.why_closed:
             return
-        self.why_closed = why
+        self.why_closed = reason
         if self._limit is not None:
             self._limit.cancel()
-        self._fail_all(why)
+        self._fail_all(reason)
         self._tasks.cancel()
         self._end.set()
 
@@ -289,11 +289,11 @@ class Dispatcher:
         if error.is_answer and error.request_id is not None:
             self.fail(error.request_id, UnansweredError(Code.BadGateway, f"its answer cannot be read: {error}"))
 
-    def _invalid(self, code: int, why: str, request_id: RequestId | None = None) -> None:
+    def _invalid(self, code: int, reason: str, request_id: RequestId | None = None) -> None:
         self.invalid_messages += 1
-        _log.debug("something came that is not a message: %s", why)
+        _log.debug("something came that is not a message: %s", reason)
         if self._answers_invalid or request_id is not None:
-            self._wire.send(words.error(request_id, {"code": code, "message": why}))
+            self._wire.send(words.error(request_id, {"code": code, "message": reason}))
 
     def _answered(self, request_id: RequestId, message: Mapping[str, Any]) -> None:
         future = self._waiting.get(own_id(request_id, self._waiting))
@@ -384,9 +384,9 @@ class Dispatcher:
         patience_s = self._patience_s if self._owed or any(map(is_request, self._held or ())) else 0
         self._limit = asyncio.get_running_loop().call_later(patience_s, self.close, self._ending)
 
-    def _fail_all(self, why: str) -> None:
+    def _fail_all(self, reason: str) -> None:
         for future in self._waiting.values():
-            _fail(future, UnansweredError(Code.ConnectionError, why))
+            _fail(future, UnansweredError(Code.ConnectionError, reason))
         self._waiting.clear()
 
     def _abandon(self, request_id: RequestId, opts: CallOptions, reason: str, via: Transport) -> None:

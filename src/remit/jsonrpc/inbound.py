@@ -112,8 +112,8 @@ class Inbound:
     async def progress(self, report: Mapping[str, Any]) -> None:
         """Report progress, if the peer asked for it; a value of None is left out."""
         if self._token is not None:
-            told = {name: value for name, value in report.items() if value is not None}
-            await self.notify(PROGRESS, {**told, "progressToken": self._token})
+            members = {name: value for name, value in report.items() if value is not None}
+            await self.notify(PROGRESS, {**members, "progressToken": self._token})
 
 
 class Batch:

@@ -79,15 +79,15 @@ def notification(
     return RpcMessage(_written({"method": method}, params), method, about, headers)
 
 
-def result(request_id: RequestId, given: Mapping[str, Any]) -> RpcMessage:
+def result(request_id: RequestId, value: Mapping[str, Any]) -> RpcMessage:
     """The answer to a request. Raises ValueError for text that is not Unicode."""
-    return RpcMessage(_written({"id": request_id, "result": given}, None), request_id=request_id)
+    return RpcMessage(_written({"id": request_id, "result": value}, None), request_id=request_id)
 
 
-def error(request_id: RequestId | None, given: Mapping[str, Any]) -> RpcMessage:
+def error(request_id: RequestId | None, problem: Mapping[str, Any]) -> RpcMessage:
     """The answer to a failed or invalid request. Raises ValueError for text that is not Unicode."""
-    written = _written({"id": request_id, "error": given}, None)
-    return RpcMessage(written, request_id=request_id, error_code=given["code"])
+    written = _written({"id": request_id, "error": problem}, None)
+    return RpcMessage(written, request_id=request_id, error_code=problem["code"])
 
 
 def _written(head: dict[str, Any], params: Mapping[str, Any] | None) -> bytes:
@@ -111,21 +111,21 @@ def number(value: object) -> float | None:
     return value
 
 
-def error_of(told: dict[str, Any]) -> MCPError:
+def error_of(problem: dict[str, Any]) -> MCPError:
     """The peer's error, its parts made what they should be."""
-    code, text = told.get("code"), told.get("message")
+    code, text = problem.get("code"), problem.get("message")
     return MCPError(
         code=code if isinstance(code, int) else INTERNAL_ERROR,
         message=text if isinstance(text, str) else "an error without a message",
-        data=told.get("data"),
+        data=problem.get("data"),
     )
 
 
 class UnreadableMessageError(ValueError):
     """A message that cannot be read, with its id where that can be, and whether it is an answer."""
 
-    def __init__(self, why: str, request_id: RequestId | None, *, is_answer: bool) -> None:
-        super().__init__(why)
+    def __init__(self, reason: str, request_id: RequestId | None, *, is_answer: bool) -> None:
+        super().__init__(reason)
         self.request_id = request_id
         self.is_answer = is_answer
 
@@ -179,10 +179,10 @@ def _paired(match: re.Match[str]) -> str:
     return match[0] if low is not None else slashes[:-1] + r"\ufffd"
 
 
-def _mended(text: str, why: str, repairs: Counter[str]) -> Any:
+def _mended(text: str, reason: str, repairs: Counter[str]) -> Any:
     """The message without what cannot be read. Raises UnreadableError, for a request always."""
     if sum(map(text.count, '"[{')) > _TOKENS:
-        raise UnreadableMessageError(why, None, is_answer=False)
+        raise UnreadableMessageError(reason, None, is_answer=False)
     pieces: list[str] = []
     top: list[str] = []
     depth = 0
@@ -199,17 +199,17 @@ def _mended(text: str, why: str, repairs: Counter[str]) -> Any:
             top.append(part)
         depth += opens
     members = "".join(top) + "}" * (depth == 0)
-    found = _ID.search(members) if '"jsonrpc"' in members else None
-    request_id = as_request_id(read(found[1].encode())) if found is not None else None
+    id_match = _ID.search(members) if '"jsonrpc"' in members else None
+    request_id = as_request_id(read(id_match[1].encode())) if id_match is not None else None
     is_answer = '"method"' not in members and ('"result"' in members or '"error"' in members)
     try:
         message = decode("".join(pieces).encode()) if len(pieces) > 1 else None
     except (msgspec.DecodeError, RecursionError):
         message = None
     if message is None:
-        raise UnreadableMessageError(why, request_id, is_answer=is_answer)
+        raise UnreadableMessageError(reason, request_id, is_answer=is_answer)
     if any(isinstance(each, dict) and {"id", "method"} <= each.keys() for each in _all(message)):
-        raise UnreadableMessageError(why, request_id, is_answer=False)
+        raise UnreadableMessageError(reason, request_id, is_answer=False)
     return message
 
 

@@ -207,16 +207,16 @@ def plain(text: str) -> str:
     return _COMMA.sub(_blank, _COMMENT.sub(_blank, text))
 
 
-def _blank(found: re.Match[str]) -> str:
-    piece = found[0]
+def _blank(match: re.Match[str]) -> str:
+    piece = match[0]
     return piece if piece.startswith('"') else re.sub(r"[^\n]", " ", piece)
 
 
 def _is_deeper(value: Any, depth: int) -> bool:
     level = [value]
     for _ in range(depth):
-        level = [item for one in level if isinstance(one, dict | list) for item in _items(one)]
-    return any(isinstance(one, dict | list) for one in level)
+        level = [item for each in level if isinstance(each, dict | list) for item in _items(each)]
+    return any(isinstance(each, dict | list) for each in level)
 
 
 def _items(container: dict[str, Any] | list[Any]) -> list[Any]:

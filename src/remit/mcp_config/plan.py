@@ -48,13 +48,18 @@ class Planned(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def plan(
-    found: Iterable[Foreign], existing: Sequence[McpServer], wanted: Sequence[str], base: Base, *, keep_secrets: bool
+    foreign_servers: Iterable[Foreign],
+    existing: Sequence[McpServer],
+    wanted: Sequence[str],
+    base: Base,
+    *,
+    keep_secrets: bool,
 ) -> list[Planned]:
     """Say for each server what becomes of it; of those found only the `wanted`, by either name, or all without any."""
     cloak = SecretReplacer()
     known = list(existing)
     planned = []
-    for foreign in found:
+    for foreign in foreign_servers:
         if not wanted or foreign.name in wanted or server_name(foreign.name) in wanted:
             outcome, server = _planned(
                 foreign, carry(foreign, base.folder), known, base, None if keep_secrets else cloak
@@ -107,8 +112,8 @@ def _cloaked(name: str, carried: Carried, cloak: SecretReplacer | None) -> tuple
     return table, {**carried.variables, **{secret.variable: f"the secret in {secret.place}" for secret in replaced}}
 
 
-def _is_same(one: McpServer, other: McpServer) -> bool:
-    return all(getattr(one, field) == getattr(other, field) for field in _WHERE)
+def _is_same(server: McpServer, other: McpServer) -> bool:
+    return all(getattr(server, field) == getattr(other, field) for field in _WHERE)
 
 
 _STDIO: Final = "stdio"
@@ -238,17 +243,17 @@ class EntryTranslation:
             return value.replace("${", "$${")
         return _REFERENCE.sub(self._reference, value)
 
-    def _reference(self, found: re.Match[str]) -> str:
-        inner = found[1]
+    def _reference(self, match: re.Match[str]) -> str:
+        inner = match[1]
         kind, separator, name = inner.partition(":")
         if inner in self._fixed:
             return self._fixed[inner]
         if kind == "input" and separator:
             return self._input(name)
         if _OURS.fullmatch(inner):
-            return found[0]
+            return match[0]
         variable = _variable(inner)
-        self.variables[variable] = f"what {found[0]} stood for"
+        self.variables[variable] = f"what {match[0]} stood for"
         return f"${{{variable}}}"
 
     def _input(self, name: str) -> str:

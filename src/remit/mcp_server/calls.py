@@ -213,21 +213,21 @@ class McpCalls:
                 task.cancel()
             await asyncio.wait(running)
 
-    async def _take(self, question: ConfirmationView, said: PersonAnswer, asker: CallAsker) -> ConfirmationView:
+    async def _take(self, question: ConfirmationView, answer: PersonAnswer, asker: CallAsker) -> ConfirmationView:
         """Record a person's answer; the question as that left it. Raises StateError, UsageError or NotFoundError."""
         confirmation, by = question.confirmation, asker.client.principal
         proof: Any = "token" if asker.access.principal else ""
-        if said.scope is None:
+        if answer.scope is None:
             return await self._service.confirmations.decide(
-                confirmation, said.decision, digest=question.digest, by=by, reason=said.reason, proof=proof
+                confirmation, answer.decision, digest=question.digest, by=by, reason=answer.reason, proof=proof
             )
         await self._service.approvals.remember(
             confirmation,
-            said.scope,
+            answer.scope,
             seconds=REMEMBERED_S,
             digest=question.digest,
             by=by,
-            reason=said.reason,
+            reason=answer.reason,
             proof=proof,
         )
         return await self._service.confirmations.view(confirmation)

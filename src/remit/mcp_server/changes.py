@@ -134,6 +134,6 @@ class ListChanges:
             self._tasks.begin(each.notify(method, notice))
 
 
-def _differs(given: _Given, today: Mapping[Viewer, OfferView]) -> bool:
-    now = today.get(given.viewer)
-    return now is not None and now.definitions != given.view.definitions
+def _differs(offered: _Given, today: Mapping[Viewer, OfferView]) -> bool:
+    now = today.get(offered.viewer)
+    return now is not None and now.definitions != offered.view.definitions

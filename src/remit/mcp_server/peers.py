@@ -196,11 +196,11 @@ class Parked:
         self.peer = peer
         self.answered(responses)
 
-    def refuse(self, why: PeerError) -> None:
+    def refuse(self, error: PeerError) -> None:
         """The client answers none of what it is asked."""
         for key in [key for key in self.questions if not self._answers[key].done()]:
             del self.questions[key]
-            self._answers[key].set_exception(why)
+            self._answers[key].set_exception(error)
         self._settle()
 
     def answered(self, responses: Mapping[str, Any]) -> None:

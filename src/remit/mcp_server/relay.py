@@ -66,19 +66,19 @@ class RelayPassage:
         """The server's answer in the words of the client's era, to `params` in place of its own. Raises MCPError."""
         method = request.method
         params_given = request.params if params is None else params
-        asked = {key: value for key, value in params_given.items() if key not in _OURS}
+        passed = {key: value for key, value in params_given.items() if key not in _OURS}
         if peer.attached:
-            asked["_meta"] = dict(peer.attached)
+            passed["_meta"] = dict(peer.attached)
         try:
-            result = await self.remote.relay(method, asked, peer, client.principal)
+            result = await self.remote.relay(method, passed, peer, client.principal)
         except ProviderError as error:
-            await self._record(client, method, asked, str(error))
+            await self._record(client, method, passed, str(error))
             raise error_of(error) from error
-        await self._record(client, method, asked, "")
+        await self._record(client, method, passed, "")
         return in_era(request, result)
 
-    async def _record(self, client: McpCaller, method: str, asked: Mapping[str, Any], error: str) -> None:
-        target = next((asked[key] for key in ("uri", "name") if isinstance(asked.get(key), str)), "")
+    async def _record(self, client: McpCaller, method: str, params: Mapping[str, Any], error: str) -> None:
+        target = next((params[key] for key in ("uri", "name") if isinstance(params.get(key), str)), "")
         provider_id, session = self.remote.provider_id, await client.session()
         await self._sessions.relayed(session, provider_id, method[:_TARGET], target[:_TARGET], error[:_TARGET])
 

@@ -129,11 +129,11 @@ class Relays:
 
     async def _statuses(self, sees: Sees, capability: str = "") -> dict[str, RemoteStatus]:
         """Those of the servers that are up, by name, as far as a client sees them."""
-        seen = [name for name in self._passages if sees(name)]
-        statuses = await asyncio.gather(*(self._status(name) for name in seen))
+        names = [name for name in self._passages if sees(name)]
+        statuses = await asyncio.gather(*(self._status(name) for name in names))
         return {
             name: status
-            for name, status in zip(seen, statuses, strict=True)
+            for name, status in zip(names, statuses, strict=True)
             if status is not None and (not capability or capability in status.capabilities)
         }
 

@@ -35,17 +35,17 @@ async def reply_of(
     confirm: str,
     *,
     waiting: str = "error",
-    given: Mapping[str, Any] | None = None,
+    result: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """The result of a call of a tool. Only values of MCP servers are content, or structured without being objects.
 
-    `confirm` is the command by which a person here decides on calls that wait; `waiting` is as `mcp.waiting`. `given`
+    `confirm` is the command by which a person here decides on calls that wait; `waiting` is as `mcp.waiting`. `result`
     is the result of an MCP server as it came, if it came just now: it is passed on whole, unless Remit refused it.
     """
-    if given is not None and _is_theirs(outcome, given):
+    if result is not None and _is_theirs(outcome, result):
         facts = {"invocation": outcome.invocation_id} if outcome.ok else _told(outcome, outcome.remedy)
-        meta = {**given.get("_meta", {}), OUTCOME: facts}
-        return {"isError": False, **given, "_meta": meta}
+        meta = {**result.get("_meta", {}), OUTCOME: facts}
+        return {"isError": False, **result, "_meta": meta}
     if not outcome.ok:
         plain = waiting == "result" and not _promises_structure(tool)
         return _failure(outcome, confirm, await _attached(outcome, streams), plain=plain)
@@ -61,9 +61,9 @@ async def reply_of(
     return {"content": [await _filled(block, outcome, streams) for block in blocks], "isError": False, "_meta": meta}
 
 
-def _is_theirs(outcome: OutcomeView, given: Mapping[str, Any]) -> bool:
+def _is_theirs(outcome: OutcomeView, result: Mapping[str, Any]) -> bool:
     """Return whether the outcome is the server's result: a success, or the error that the tool reports."""
-    failed = given.get("isError") is True
+    failed = result.get("isError") is True
     return outcome.ok if not failed else outcome.code in _OF_TOOLS
 
 

@@ -394,7 +394,7 @@ class ToolServer:
         known = known or await self._service.tools.known(tool)
         result = peer.results.get(outcome.invocation_id)
         streams, confirm = self._service.streams, self._confirm
-        return await reply_of(outcome, streams, known, confirm, waiting=terms.waiting, given=result)
+        return await reply_of(outcome, streams, known, confirm, waiting=terms.waiting, result=result)
 
     # --- who
 

@@ -276,13 +276,13 @@ class LineWire(asyncio.Protocol):
             gone.cancel()
             await asyncio.wait([task, gone])
 
-    async def refuse(self, why: str) -> None:
+    async def refuse(self, reason: str) -> None:
         """Answer with an error what the client asks, up to its first request."""
         event = asyncio.Event()
 
         async def on_request(_context: Inbound, _method: str, _params: Mapping[str, Any] | None) -> dict[str, Any]:
             event.set()
-            raise MCPError(code=INTERNAL_ERROR, message=why)
+            raise MCPError(code=INTERNAL_ERROR, message=reason)
 
         async def on_notify(_context: Inbound, _method: str, _params: Mapping[str, Any] | None) -> None:
             pass
@@ -291,7 +291,7 @@ class LineWire(asyncio.Protocol):
         with suppress(TimeoutError, ClientGoneError):
             async with asyncio.timeout(LAST_WORDS_S):
                 await self.while_there(event.wait())
-        self.dispatcher.finish(why, LAST_WORDS_S)
+        self.dispatcher.finish(reason, LAST_WORDS_S)
         await self.dispatcher.closed()
 
 

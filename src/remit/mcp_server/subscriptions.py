@@ -122,8 +122,8 @@ class ListenStreams:
 
     async def _follow(self, request: ClientRequest, handle: TaskHandle, about: Mapping[str, Any]) -> None:
         """Tell of a task as it is now, and each time that it changes, as `tasks/get` would."""
-        async for seen in self._tasks.changes(handle):
-            await request.channel.notify("notifications/tasks", {**seen, **about})
+        async for change in self._tasks.changes(handle):
+            await request.channel.notify("notifications/tasks", {**change, **about})
 
 
 def _wishes(request: ClientRequest) -> _Wishes:

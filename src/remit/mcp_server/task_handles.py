@@ -142,10 +142,10 @@ class TaskHandles:
         """A task as it is now, and each time it changed, up to its end (2026-07-28)."""
         states: dict[str, Any] = {}
         while handle.status not in ENDED:
-            change, seen = handle.parked.change, self._detailed(handle)
-            if seen != states:
-                states = seen
-                yield seen
+            change, state = handle.parked.change, self._detailed(handle)
+            if state != states:
+                states = state
+                yield state
             else:
                 await change.wait()
         yield self._detailed(handle)
@@ -166,16 +166,16 @@ class TaskHandles:
 
     def _detailed(self, handle: TaskHandle) -> dict[str, Any]:
         """The same with its result, or what it needs to go on (2026-07-28)."""
-        seen, work = self.seen(handle, modern=True), handle.parked.work
-        match seen["status"]:
+        task, work = self.seen(handle, modern=True), handle.parked.work
+        match task["status"]:
             case "input_required":
-                return {**seen, "inputRequests": dict(handle.parked.questions)}
+                return {**task, "inputRequests": dict(handle.parked.questions)}
             case "completed" if work is not None:
-                return {**seen, "result": work.result()}
+                return {**task, "result": work.result()}
             case "failed" if work is not None:
-                return {**seen, "error": _error(work.exception())}
+                return {**task, "error": _error(work.exception())}
             case _:
-                return seen
+                return task
 
     async def _cancel(self, handle: TaskHandle, *, modern: bool) -> dict[str, Any]:
         work = handle.parked.work
@@ -201,8 +201,8 @@ def _check(request: ClientRequest) -> None:
 
 def created(handle: TaskHandle, handles: TaskHandles, *, modern: bool) -> dict[str, Any]:
     """The answer to a call in the place of its result."""
-    seen = handles.seen(handle, modern=modern)
-    return {"resultType": "task", **seen} if modern else {"task": seen}
+    task = handles.seen(handle, modern=modern)
+    return {"resultType": "task", **task} if modern else {"task": task}
 
 
 def announced(answer: dict[str, Any], method: str, *, wrapped: bool) -> dict[str, Any]:

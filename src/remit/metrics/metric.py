@@ -49,11 +49,11 @@ class Counter:
 
     def cell(self, *labels: str) -> list[float]:
         """The number itself, as the only item of a list: what counts often keeps it and adds to it."""
-        found = self._cells.get(labels)
-        if found is None:
+        cell = self._cells.get(labels)
+        if cell is None:
             labels = _bounded(labels, self.labels, self._cells)
-            found = self._cells.setdefault(labels, [0])
-        return found
+            cell = self._cells.setdefault(labels, [0])
+        return cell
 
     def value(self, *labels: str) -> float:
         """Return what was counted with these labels."""

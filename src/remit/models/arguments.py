@@ -52,11 +52,13 @@ def wire_ids(messages: list[Message], provider: str) -> dict[str, str]:
     letters and digits that are the same every time.
     """
     calls = [(message, call) for message in messages for call in message.calls]
-    seen = Counter(call.wire_id for _, call in calls)
+    counts = Counter(call.wire_id for _, call in calls)
     chosen: dict[str, str] = {}
     for message, call in calls:
         own = (
-            message.producer.partition("/")[0] == provider and seen[call.wire_id] == 1 and _FIT.fullmatch(call.wire_id)
+            message.producer.partition("/")[0] == provider
+            and counts[call.wire_id] == 1
+            and _FIT.fullmatch(call.wire_id)
         )
         chosen[call.id] = call.wire_id if own else sha256(call.id.encode()).hexdigest()[:_LENGTH]
     return chosen

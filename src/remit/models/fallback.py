@@ -57,9 +57,9 @@ class Fallback(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     after: Count = 2
     """Attempts that fail before a model is left for a fault that is retried; at once for others."""
 
-    def names(self, asked: str, recipe: str) -> bool:
+    def names(self, model: str, recipe: str) -> bool:
         """Return whether the rule is about a question to a model in a recipe."""
-        return any(fnmatchcase(asked, pattern) for pattern in self.models) and any(
+        return any(fnmatchcase(model, pattern) for pattern in self.models) and any(
             fnmatchcase(recipe, pattern) for pattern in self.recipes
         )
 
@@ -89,15 +89,19 @@ class Fallbacks:
         """The number of attempts at each model, and how far apart they are."""
         self._retried = frozenset(retried)
 
-    def after(self, asked: str, recipe: str, current: str, code: Code, failed: int) -> Next | None:
+    def after(self, first_choice: str, recipe: str, current: str, code: Code, failed: int) -> Next | None:
         """Return what follows the fault `code` of the model `current`, which failed so often; None: nothing.
 
-        `asked` is the model that the question named: its rule holds for the whole chain.
+        `model` is the one that the question named: its rule holds for the whole chain.
         """
         name = _NAMES.get(code, "")
         retried = name in self._retried if name else code.retryable
-        rule = self._rule(asked, recipe, name)
-        if rule is not None and (failed >= rule.after or not retried) and (model := rule.following(asked, current)):
+        rule = self._rule(first_choice, recipe, name)
+        if (
+            rule is not None
+            and (failed >= rule.after or not retried)
+            and (model := rule.following(first_choice, current))
+        ):
             return Next(0, model)
         if not retried or failed >= self.retry.attempts:
             return None

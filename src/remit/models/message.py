@@ -98,9 +98,9 @@ def user(text: str) -> Message:
     return Message("user", (Text(text),))
 
 
-def results(*found: ToolMessage) -> Message:
+def results(*messages: ToolMessage) -> Message:
     """The results of the calls of one assistant message, in the order of the calls."""
-    return Message("tool", found)
+    return Message("tool", messages)
 
 
 def encode(message: Message) -> bytes:

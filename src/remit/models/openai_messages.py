@@ -16,11 +16,11 @@ _MAX_MESSAGES: Final = 100_000
 def to_openai(messages: list[Message]) -> list[dict[str, Any]]:
     """The messages; blocks that only their producer understands are left out."""
     ids = wire_ids(messages, "")
-    found: list[dict[str, Any]] = []
+    items: list[dict[str, Any]] = []
     for message in messages:
         if message.role == "tool":
             results = [block for block in message.blocks if isinstance(block, ToolMessage)]
-            found += [
+            items += [
                 {"role": "tool", "tool_call_id": ids.get(result.id, result.id), "content": result.text}
                 for result in results
             ]
@@ -31,17 +31,17 @@ def to_openai(messages: list[Message]) -> list[dict[str, Any]]:
             item["refusal"] = refusal
         if message.calls:
             item["tool_calls"] = calls_of(message, ids)
-        found.append(item)
-    return found
+        items.append(item)
+    return items
 
 
-def from_openai(given: Any) -> list[Message]:
+def from_openai(data: Any) -> list[Message]:
     """The messages of a list in this format. Raises UsageError, which says which one is not in it."""
-    if not isinstance(given, list) or len(given) > _MAX_MESSAGES:
+    if not isinstance(data, list) or len(data) > _MAX_MESSAGES:
         raise UsageError("a conversation is a list of messages", remedy=_FORM)
     messages: list[Message] = []
     names: dict[str, ToolCall] = {}
-    for place, item in enumerate(given):
+    for place, item in enumerate(data):
         try:
             message = _message(item, place, names)
         except KeyError as error:

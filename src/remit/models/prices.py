@@ -75,8 +75,8 @@ def _amount(price: Price, usage: TokenUsage) -> float:
     written = price.input if price.cache_written is None else price.cache_written
     for_an_hour = written if price.cache_written_hour is None else price.cache_written_hour
     plain, brief = usage.input - usage.cached - usage.cache_written, usage.cache_written - usage.cache_written_hour
-    kept = usage.cached * cached + brief * written + usage.cache_written_hour * for_an_hour
-    return (plain * price.input + kept + usage.output * price.output) / _MILLION
+    cached_cost = usage.cached * cached + brief * written + usage.cache_written_hour * for_an_hour
+    return (plain * price.input + cached_cost + usage.output * price.output) / _MILLION
 
 
 def _packaged(provider: str, model: str, usage: TokenUsage, at: int) -> Cost | None:

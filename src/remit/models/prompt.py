@@ -55,11 +55,11 @@ NO_TOOLS: Final = OfferedTools()
 
 def toolset_of(specs: Iterable[ToolSpec]) -> OfferedTools:
     """The tools, hashed once for all the prompts that offer them."""
-    found = tuple(specs)
-    if not found:
+    offered = tuple(specs)
+    if not offered:
         return NO_TOOLS
-    encoded = msgspec.json.encode(found)
-    return OfferedTools(specs=found, encoded=encoded, digest=sha256(encoded))
+    encoded = msgspec.json.encode(offered)
+    return OfferedTools(specs=offered, encoded=encoded, digest=sha256(encoded))
 
 
 class OutputForm(msgspec.Struct, frozen=True, kw_only=True):

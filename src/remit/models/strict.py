@@ -30,18 +30,20 @@ _VALUES: Final = 500
 _CHARACTERS: Final = 15_000
 
 LIMITS: Final[dict[str, Callable[[Schema], bool]]] = {
-    "a type, a list of values, or a union": lambda one: bool(one.keys() & {"type", "enum", "const", "anyOf"}),
-    "known types": lambda one: all(kind in _WORDS for kind in types(one)),
-    "the words of its types": lambda one: one.keys() <= _allowed(one),
-    "a known format": lambda one: one.get("format", "date") in _FORMATS,
-    "a pattern without looks ahead or back": lambda one: "(?" not in one.get("pattern", ""),
-    "items of one form": lambda one: "array" not in types(one) or isinstance(one.get("items"), dict),
-    "no properties but those it names": lambda one: one.get("additionalProperties", False) is False,
-    "its properties named": lambda one: "object" not in types(one) or "properties" in one or "required" not in one,
-    "some properties, or none at all": lambda one: "object" not in types(one) or _named(one),
-    "no property required that is not named": lambda one: {*_required(one)} <= {*_properties(one)},
-    "a union of schemas": lambda one: isinstance(one.get("anyOf", []), list),
-    "objects in a union that begin differently": lambda one: _distinct(one.get("anyOf") or []),
+    "a type, a list of values, or a union": lambda schema: bool(schema.keys() & {"type", "enum", "const", "anyOf"}),
+    "known types": lambda schema: all(kind in _WORDS for kind in types(schema)),
+    "the words of its types": lambda schema: schema.keys() <= _allowed(schema),
+    "a known format": lambda schema: schema.get("format", "date") in _FORMATS,
+    "a pattern without looks ahead or back": lambda schema: "(?" not in schema.get("pattern", ""),
+    "items of one form": lambda schema: "array" not in types(schema) or isinstance(schema.get("items"), dict),
+    "no properties but those it names": lambda schema: schema.get("additionalProperties", False) is False,
+    "its properties named": lambda schema: (
+        "object" not in types(schema) or "properties" in schema or "required" not in schema
+    ),
+    "some properties, or none at all": lambda schema: "object" not in types(schema) or _named(schema),
+    "no property required that is not named": lambda schema: {*_required(schema)} <= {*_properties(schema)},
+    "a union of schemas": lambda schema: isinstance(schema.get("anyOf", []), list),
+    "objects in a union that begin differently": lambda schema: _distinct(schema.get("anyOf") or []),
 }
 """The limits that every schema within a strict one has to keep, by name; counts and levels are limited besides."""
 

@@ -47,7 +47,7 @@ class _Tail:
 
     def since(self, offset: int) -> list[AnswerPiece]:
         """The pieces from an offset on: looked for from the end, as a watcher wants the newest."""
-        pieces = [*takewhile(lambda one: one.offset >= offset, reversed(self.pieces))]
+        pieces = [*takewhile(lambda piece: piece.offset >= offset, reversed(self.pieces))]
         pieces.reverse()
         return pieces
 
@@ -87,11 +87,11 @@ class Tails:
         tail = self._tails.get(stream)
         if tail is None:
             return {}
-        found = dict.fromkeys(tail.writers, "")
+        speech = dict.fromkeys(tail.writers, "")
         for piece in tail.since(min(tail.writers.values(), default=tail.end)):
             if piece.delta.kind == "text" and piece.offset >= tail.writers.get(piece.step, tail.end):
-                found[piece.step] += piece.delta.text
-        return {step: text for step, text in found.items() if text}
+                speech[piece.step] += piece.delta.text
+        return {step: text for step, text in speech.items() if text}
 
     async def follow(self, stream: str, after: int = 0) -> AsyncIterator[AnswerPiece]:
         """Every piece of a stream from the offset `after` on that is still kept, and each new one; without an end."""

@@ -174,11 +174,11 @@ def to_summarise(thread: Thread) -> tuple[Thread, list[Message]] | None:
     return EMPTY.add(*messages[:start], user(BRIEF)), messages[start:]
 
 
-def summarised(thread: Thread, kept: list[Message], summary: str) -> Thread:
+def summarised(thread: Thread, newest: list[Message], summary: str) -> Thread:
     """The conversation with a summary in the place of its older turns."""
     messages = thread.messages()
     first = [message for message in messages[:1] if message.role == "system"]
-    older = messages[: len(messages) - len(kept)]
+    older = messages[: len(messages) - len(newest)]
     answers = sum(message.replaces + (message.role == "assistant") for message in older)
     note = Message("user", (Text(HEAD + summary),), replaces=answers)
-    return EMPTY.add(*first, note, *kept)
+    return EMPTY.add(*first, note, *newest)

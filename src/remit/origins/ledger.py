@@ -115,12 +115,12 @@ class OriginLedger:
                     return hit
         return None
 
-    def _shown(self, found: UntrustedArgument, hit: TextHit) -> UntrustedArgument:
+    def _shown(self, argument: UntrustedArgument, hit: TextHit) -> UntrustedArgument:
         source = self._sources[hit.source]
         return UntrustedArgument(
-            path=found.path,
-            role=found.role,
-            value=found.value,
+            path=argument.path,
+            role=argument.role,
+            value=argument.value,
             seen="untrusted",
             step=source.step,
             tool=source.tool,
@@ -131,10 +131,10 @@ class OriginLedger:
         )
 
 
-def _place(given: str) -> str:
+def _place(text: str) -> str:
     """The page or file that a call with these arguments read; empty: none is named."""
     try:
-        args = msgspec.json.decode(given)
+        args = msgspec.json.decode(text)
     except msgspec.DecodeError:
         return ""
     table = args if isinstance(args, dict) else {}

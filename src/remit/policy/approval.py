@@ -81,17 +81,17 @@ class Remembered(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
             until=self.expires_at,
         )
 
-    def answers(self, query: Query, asked: Decision) -> bool:
+    def answers(self, query: Query, decision: Decision) -> bool:
         """Return whether it covers this call and satisfies what is asked."""
-        return not self.unanswered(query, asked)
+        return not self.unanswered(query, decision)
 
-    def unanswered(self, query: Query, asked: Decision) -> str:
+    def unanswered(self, query: Query, decision: Decision) -> str:
         """Return why it does not answer; empty where it does."""
-        if asked.effect != "ask":
+        if decision.effect != "ask":
             return "nothing is asked"
-        if asked.doubt:
+        if decision.doubt:
             return "it is unknown whether a rule forbids the call, and the approval was not about that"
-        return self._other_call(query) or self._spent(query, asked)
+        return self._other_call(query) or self._spent(query, decision)
 
     def _other_call(self, query: Query) -> str:
         tool = query.tool
@@ -105,7 +105,7 @@ class Remembered(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
             return "it covers other arguments"
         return ""
 
-    def _spent(self, query: Query, asked: Decision) -> str:
+    def _spent(self, query: Query, decision: Decision) -> str:
         if not 0 < query.now < self.expires_at:
             return "it has expired"
         if query.now < self.made_at - SKEW:
@@ -114,7 +114,7 @@ class Remembered(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
             return "the tool's contract has changed since"
         if changed := self._changed(query):
             return changed
-        if not self._suffices(asked):
+        if not self._suffices(decision):
             return "too few of the allowed approvers have approved"
         return ""
 
@@ -135,13 +135,13 @@ class Remembered(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     def _reaches(self, stream: str) -> bool:
         return self.scope == "everything" or stream == self.stream or stream.startswith(self.stream + "/")
 
-    def _suffices(self, asked: Decision) -> bool:
+    def _suffices(self, decision: Decision) -> bool:
         people = set(self.made_by)
-        if asked.approvers:
-            people &= set(asked.approvers)
-        if asked.approvals > 1:
+        if decision.approvers:
+            people &= set(decision.approvers)
+        if decision.approvals > 1:
             people.discard(self.principal)
-        return len(people) >= asked.approvals
+        return len(people) >= decision.approvals
 
 
 def parse_remembered(raw: Mapping[str, Any]) -> Remembered:

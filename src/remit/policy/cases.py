@@ -52,7 +52,7 @@ class CaseFacts(msgspec.Struct, frozen=True, kw_only=True):
 
 def given_of(table: Table) -> CaseFacts:
     """Return what stands under `input`, `seen` and `taken`. Raises PolicyError."""
-    seen, taken = _tables(table, "seen"), _tables(table, "taken")
+    results, taken = _tables(table, "seen"), _tables(table, "taken")
     spent: dict[str, tuple[int, Decimal]] = {}
     for rule, raw in taken.items():
         below = Table(raw, f"{table.where}, taken.{rule}", _GIVEN_KEYS)
@@ -60,7 +60,7 @@ def given_of(table: Table) -> CaseFacts:
         if type(calls) is not int or type(total) not in {int, float} or calls < 0 or total < 0:
             raise below.error("calls", "and sum must be numbers from 0")
         spent[rule] = (calls, Decimal(str(total)))
-    return CaseFacts(input=table.raw("input") if "input" in table else UNKNOWN, seen=seen, taken=spent)
+    return CaseFacts(input=table.raw("input") if "input" in table else UNKNOWN, seen=results, taken=spent)
 
 
 def moment_of(table: Table, key: str) -> int:

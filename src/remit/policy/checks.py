@@ -44,7 +44,7 @@ def check_of(name: str, operand: Any, *, wide: bool) -> Check:
 def takes_lists(name: str, operand: Any) -> bool:
     """Return whether an operator looks at a list as a whole, and not at each of its items."""
     if name in {"equals", "in", "not_in"}:
-        return any(isinstance(one, list) for one in ([operand] if name == "equals" else operand))
+        return any(isinstance(value, list) for value in ([operand] if name == "equals" else operand))
     return name == "max_length"
 
 
@@ -183,15 +183,15 @@ def _max_length(limit: int) -> Check:
     return lambda value: len(value) <= limit if isinstance(value, (str, list)) else None
 
 
-def _same(one: Any, other: Any) -> bool:
+def _same(left: Any, other: Any) -> bool:
     """Return whether two JSON values are equal; true is not 1, but 1 is 1.0."""
-    if _kind(one) != _kind(other):
+    if _kind(left) != _kind(other):
         return False
-    if isinstance(one, dict):
-        return one.keys() == other.keys() and all(_same(value, other[name]) for name, value in one.items())
-    if isinstance(one, list):
-        return len(one) == len(other) and all(map(_same, one, other))
-    return bool(one == other)
+    if isinstance(left, dict):
+        return left.keys() == other.keys() and all(_same(value, other[name]) for name, value in left.items())
+    if isinstance(left, list):
+        return len(left) == len(other) and all(map(_same, left, other))
+    return bool(left == other)
 
 
 def _kind(value: Any) -> str:

@@ -65,7 +65,7 @@ class Constraint(msgspec.Struct, frozen=True):
 
     def judge(self, *, wide: bool) -> Judge:
         """Return whether arguments meet it, as a function; `wide` is how a rule that restricts reads them."""
-        optional = any(one.name == OPTIONAL for one in self.operators)
+        optional = any(operator.name == OPTIONAL for operator in self.operators)
         judges = [
             _judge(self.path, operator, wide=wide, optional=optional)
             for operator in self.operators

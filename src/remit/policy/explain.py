@@ -93,17 +93,17 @@ def _spent(rule: Rule, query: Query) -> str:
     return rule.limit.spent(taken[key]) if key in taken else rule.limit.spent()
 
 
-def worded(key: str, constraint: Constraint, query: Query, found: Verdict) -> str:
+def worded(key: str, constraint: Constraint, query: Query, met: Verdict) -> str:
     """Return whether a constraint holds, in words."""
     values, missing = find(query.args, constraint.path)
     schema = query.tool.input_schema if query.tool is not None else None
     if constraint.path == HOST and (places := places_of(schema)).urls:
         values, missing = places.hosts(query.args)
     if missing:
-        seen = "is missing" if not values else "is missing in places"
+        state = "is missing" if not values else "is missing in places"
     else:
-        seen = "is " + ", ".join(describe(value) for value in values[:3])
-    return f"{key} {constraint}: {MEETS[found]}, {constraint.path} {seen}"
+        state = "is " + ", ".join(describe(value) for value in values[:3])
+    return f"{key} {constraint}: {MEETS[met]}, {constraint.path} {state}"
 
 
 def _limit(rule: Rule, query: Query) -> tuple[Verdict, str]:
@@ -195,7 +195,8 @@ def _authority(policy: Policy, query: Query) -> tuple[Authority, ...]:
     if query.tool is None or effective_level(query.tool) is Level.L0:
         return ()
     argument = {
-        (one.path, one.role): None for one in authority_of(query.tool, query.args, every=policy.is_strict(query))
+        (authority.path, authority.role): None
+        for authority in authority_of(query.tool, query.args, every=policy.is_strict(query))
     }
     return tuple(Authority(path=path, role=role) for path, role in argument)
 
@@ -247,11 +248,11 @@ def _caller(rule: Rule, query: Query) -> str:
     return f"callers: {shown} is not among {', '.join(rule.callers)}"
 
 
-def _remembered(remembered: Sequence[Remembered], query: Query, asked: Decision) -> tuple[Considered, ...]:
+def _remembered(remembered: Sequence[Remembered], query: Query, decision: Decision) -> tuple[Considered, ...]:
     considered = []
     decided = False
     for rule in remembered:
-        reason = rule.unanswered(query, asked)
+        reason = rule.unanswered(query, decision)
         part: Part = "no match" if reason else "joined" if decided else "decided"
         decided = decided or not reason
         considered.append(Considered(rule_id=rule.decision.rule_id, effect="allow", part=part, why=reason))

@@ -467,25 +467,25 @@ def _not(value: Any) -> Any:
     return (not value) if value is True or value is False else UNKNOWN
 
 
-def same(one: Any, other: Any) -> Any:
+def same(left: Any, other: Any) -> Any:
     """Say whether two values are equal, or UNKNOWN. True is not 1; texts that differ only to a machine are UNKNOWN."""
-    if isinstance(one, str) and isinstance(other, str):
-        return True if one == other else _alike(one, other)
-    if one is UNKNOWN or other is UNKNOWN:
+    if isinstance(left, str) and isinstance(other, str):
+        return True if left == other else _alike(left, other)
+    if left is UNKNOWN or other is UNKNOWN:
         return UNKNOWN
-    if one is None or other is None:
-        return one is other
-    if isinstance(one, bool) or isinstance(other, bool):
-        return one is other if isinstance(one, bool) and isinstance(other, bool) else UNKNOWN
-    if _is_number(one) and _is_number(other):
-        return one == other
-    return _same_shape(one, other)
+    if left is None or other is None:
+        return left is other
+    if isinstance(left, bool) or isinstance(other, bool):
+        return left is other if isinstance(left, bool) and isinstance(other, bool) else UNKNOWN
+    if _is_number(left) and _is_number(other):
+        return left == other
+    return _same_shape(left, other)
 
 
-def _alike(one: str, other: str) -> Any:
+def _alike(word: str, other: str) -> Any:
     """UNKNOWN for two texts that could be the same to a reader, or that are too long to compare; else False."""
-    left, right = _folded(one[:_LONGEST]), _folded(other[:_LONGEST])
-    left_cut, right_cut = len(one) > _LONGEST, len(other) > _LONGEST
+    left, right = _folded(word[:_LONGEST]), _folded(other[:_LONGEST])
+    left_cut, right_cut = len(word) > _LONGEST, len(other) > _LONGEST
     if not left_cut and not right_cut:
         return UNKNOWN if left == right else False
     # What comes behind a piece may change its end, and nothing before that.
@@ -495,38 +495,38 @@ def _alike(one: str, other: str) -> Any:
     return False if shorter or left_sure[:common] != right_sure[:common] else UNKNOWN
 
 
-def _same_shape(one: Any, other: Any) -> Any:
-    if isinstance(one, list) and isinstance(other, list):
-        if len(one) != len(other):
+def _same_shape(left: Any, other: Any) -> Any:
+    if isinstance(left, list) and isinstance(other, list):
+        if len(left) != len(other):
             return False
-        return _every(map(same, one, other))
-    if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and _every([same(value, other[name]) for name, value in one.items()])
+        return _every(map(same, left, other))
+    if isinstance(left, dict) and isinstance(other, dict):
+        return left.keys() == other.keys() and _every([same(value, other[name]) for name, value in left.items()])
     return UNKNOWN
 
 
 def _every(verdicts: Any) -> Any:
     result: Any = True
-    for one in verdicts:
-        if one is False:
+    for outcome in verdicts:
+        if outcome is False:
             return False
-        if one is UNKNOWN:
+        if outcome is UNKNOWN:
             result = UNKNOWN
     return result
 
 
-def _differ(one: Any, other: Any) -> Any:
-    return _not(same(one, other))
+def _differ(value: Any, other: Any) -> Any:
+    return _not(same(value, other))
 
 
-def _in(one: Any, many: Any) -> Any:
+def _in(value: Any, many: Any) -> Any:
     if not isinstance(many, list) or len(many) > _MOST:
         return UNKNOWN
-    return _not(_every(_differ(one, each) for each in many))
+    return _not(_every(_differ(value, each) for each in many))
 
 
-def _not_in(one: Any, many: Any) -> Any:
-    return _not(_in(one, many))
+def _not_in(value: Any, many: Any) -> Any:
+    return _not(_in(value, many))
 
 
 def _all_in(some: Any, many: Any) -> Any:
@@ -538,10 +538,10 @@ def _all_in(some: Any, many: Any) -> Any:
 def _adds(name: str) -> Callable[[Any, Any], Any]:
     act = _SUMS[name]
 
-    def add(one: Any, other: Any) -> Any:
-        if not (_is_number(one) and _is_number(other)):
+    def add(value: Any, other: Any) -> Any:
+        if not (_is_number(value) and _is_number(other)):
             return UNKNOWN
-        return _bounded(act(one, other))
+        return _bounded(act(value, other))
 
     return add
 

@@ -92,4 +92,4 @@ def _members(rule: Mapping[str, Any], key: str, value: Any, groups: Groups) -> A
             )
         else:
             members += [before + member for member in groups[name]]
-    return list(dict.fromkeys(members)) if all(isinstance(one, str) for one in members) else members
+    return list(dict.fromkeys(members)) if all(isinstance(member, str) for member in members) else members

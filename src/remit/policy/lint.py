@@ -50,7 +50,7 @@ def problems(where: Node, about: Sequence[ToolMeta], known: Mapping[str, ToolMet
 def _argument(path: Path, about: Sequence[ToolMeta]) -> Iterator[Problem]:
     name = str(path.parts[0])
     if not any(declares(tool.input_schema, name) for tool in about):
-        names = {one for tool in about for one in (tool.input_schema or {}).get("properties", {})}
+        names = {argument for tool in about for argument in (tool.input_schema or {}).get("properties", {})}
         yield "unknown-argument", f"names the argument {name!r}, which none of its tools has", closest(name, names)
 
 
@@ -385,7 +385,9 @@ def _overruled(rule: Rule, scope: _Scope) -> Iterator[LintFinding]:
         covering = [other for other in covering if _same_tools(other, rule)]
     if not covering:
         return
-    twin = next((one for one in covering if one.effect != rule.effect and _same_conditions(one, rule)), None)
+    twin = next(
+        (earlier for earlier in covering if earlier.effect != rule.effect and _same_conditions(earlier, rule)), None
+    )
     if twin is not None:
         message = f"has effect {rule.effect}, but {twin.id} has effect {twin.effect} under the same conditions"
         yield _finding("contradiction", rule, message, f"{twin.id} wins; remove one of them.")
@@ -404,51 +406,51 @@ def _more(rule: Rule) -> tuple[object, ...]:
     return rule.unless, rule.during, rule.outside, rule.limit, rule.where
 
 
-def _beats(one: Rule, other: Rule) -> bool:
-    """Return whether `one` decides a call that both match."""
-    if one.default != other.default:
+def _beats(rule: Rule, other: Rule) -> bool:
+    """Return whether `rule` decides a call that both match."""
+    if rule.default != other.default:
         return other.default
-    if one.effect != other.effect:
-        return _STRICTNESS[one.effect] > _STRICTNESS[other.effect]
-    if one.number > other.number:
+    if rule.effect != other.effect:
+        return _STRICTNESS[rule.effect] > _STRICTNESS[other.effect]
+    if rule.number > other.number:
         return False
-    return one.effect != "ask" or _demands(one, other)
+    return rule.effect != "ask" or _demands(rule, other)
 
 
-def _demands(one: Rule, other: Rule) -> bool:
+def _demands(rule: Rule, other: Rule) -> bool:
     """Return whether an ask rule demands all that another does."""
-    people = not other.approvers or (bool(one.approvers) and set(one.approvers) <= set(other.approvers))
-    time = other.expires_s is None or (one.expires_s is not None and one.expires_s <= other.expires_s)
-    return one.approvals >= other.approvals and people and time
+    people = not other.approvers or (bool(rule.approvers) and set(rule.approvers) <= set(other.approvers))
+    time = other.expires_s is None or (rule.expires_s is not None and rule.expires_s <= other.expires_s)
+    return rule.approvals >= other.approvals and people and time
 
 
-def _covers(one: Rule, other: Rule) -> bool:
-    """Return whether `one` matches every caller and all arguments that `other` matches."""
-    if one.callers and not (other.callers and set(other.callers) <= set(one.callers)):
+def _covers(rule: Rule, other: Rule) -> bool:
+    """Return whether `rule` matches every caller and all arguments that `other` matches."""
+    if rule.callers and not (other.callers and set(other.callers) <= set(rule.callers)):
         return False
     operators = {constraint.path: set(map(str, constraint.operators)) for constraint in other.when}
-    if any(mine not in {None, (), theirs} for mine, theirs in zip(_more(one), _more(other), strict=True)):
+    if any(mine not in {None, (), theirs} for mine, theirs in zip(_more(rule), _more(other), strict=True)):
         return False
-    if one.only is not None and (other.only is None or not set(other.only) <= set(one.only)):
+    if rule.only is not None and (other.only is None or not set(other.only) <= set(rule.only)):
         return False
-    return all(set(map(str, constraint.operators)) <= operators.get(constraint.path, set()) for constraint in one.when)
+    return all(set(map(str, constraint.operators)) <= operators.get(constraint.path, set()) for constraint in rule.when)
 
 
-def _same_tools(one: Rule, other: Rule) -> bool:
-    return (one.tools, one.providers, one.levels) == (other.tools, other.providers, other.levels)
+def _same_tools(rule: Rule, other: Rule) -> bool:
+    return (rule.tools, rule.providers, rule.levels) == (other.tools, other.providers, other.levels)
 
 
-def _same_conditions(one: Rule, other: Rule) -> bool:
-    same = one.when == other.when and one.only == other.only and _more(one) == _more(other)
-    return _same_tools(one, other) and set(one.callers) == set(other.callers) and same
+def _same_conditions(rule: Rule, other: Rule) -> bool:
+    same = rule.when == other.when and rule.only == other.only and _more(rule) == _more(other)
+    return _same_tools(rule, other) and set(rule.callers) == set(other.callers) and same
 
 
 def _approvers(scope: _Scope) -> Iterator[LintFinding]:
     """Pairs of ask rules that can meet and then leave too few people."""
     asking = [rule for rule in scope.rules if rule.effect == "ask" and rule.approvers]
-    for one, other in combinations(asking, 2):
-        shared = scope.about[one.id] & scope.about[other.id]
-        people = set(one.approvers) & set(other.approvers)
-        if shared and most_of(people) < max(one.approvals, other.approvals):
-            message = f"and {one.id} both match {min(shared)}, and together leave {len(people)} to approve"
+    for first, other in combinations(asking, 2):
+        shared = scope.about[first.id] & scope.about[other.id]
+        people = set(first.approvers) & set(other.approvers)
+        if shared and most_of(people) < max(first.approvals, other.approvals):
+            message = f"and {first.id} both match {min(shared)}, and together leave {len(people)} to approve"
             yield _finding("nobody-approves", other, message, "Such a call is denied: let the rules share approvers.")

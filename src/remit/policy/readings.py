@@ -78,7 +78,7 @@ def wide(text: str) -> Readings | None:
         return Readings((plain,), ())
     decoded = fold(_ENCODED.sub(_decode, plain)).strip().replace("\\", "/")
     texts = tuple(dict.fromkeys((plain, _tidy(plain), _tidy(decoded), *_url(decoded), *_hidden(plain, decoded))))
-    return Readings(texts, tuple(one for one in texts if starts_elsewhere(one) or one.startswith("..")))
+    return Readings(texts, tuple(path for path in texts if starts_elsewhere(path) or path.startswith("..")))
 
 
 def starts_elsewhere(text: str) -> bool:
@@ -128,8 +128,8 @@ def _disguised(text: str) -> bool:
     return bool(IGNORED.search(text)) or _MARKS.findall(text) != _MARKS.findall(unicodedata.normalize("NFKC", text))
 
 
-def _decode(found: re.Match[str]) -> str:
-    return bytes(int(pair, 16) for pair in _ENCODED_BYTE.findall(found[0])).decode("utf-8", "replace")
+def _decode(match: re.Match[str]) -> str:
+    return bytes(int(pair, 16) for pair in _ENCODED_BYTE.findall(match[0])).decode("utf-8", "replace")
 
 
 def _tidy(text: str) -> str:

@@ -54,9 +54,9 @@ def overlay_of_text(text: bytes) -> Overlay:
     )
 
 
-def rule_of(said: Mapping[str, Any], number: int = 1) -> Rule:
+def rule_of(recorded: Mapping[str, Any], number: int = 1) -> Rule:
     """The rule that `Rule.canonical` wrote so. Raises PolicyError."""
-    raw = dict(said)
+    raw = dict(recorded)
     source, _, name = str(raw.pop("id", "")).rpartition(":")
     if "expires_s" in raw and (seconds := raw.pop("expires_s")) is not None:
         raw["expires"] = seconds
@@ -71,8 +71,8 @@ def rule_of(said: Mapping[str, Any], number: int = 1) -> Rule:
     return msgspec.structs.replace(rule, id=f"{source}:{name}") if source else rule
 
 
-def _window(said: Mapping[str, Any]) -> dict[str, Any]:
-    raw = dict(said)
+def _window(recorded: Mapping[str, Any]) -> dict[str, Any]:
+    raw = dict(recorded)
     if "days" in raw:
         raw["days"] = [_DAYS[day] for day in raw["days"]]
     if "hours" in raw:
@@ -83,9 +83,9 @@ def _window(said: Mapping[str, Any]) -> dict[str, Any]:
     return raw
 
 
-def _rules(said: Mapping[str, Any]) -> tuple[Rule, ...]:
+def _rules(recorded: Mapping[str, Any]) -> tuple[Rule, ...]:
     try:
-        return tuple(rule_of(rule, number) for number, rule in enumerate(said.get("rules", ()), 1))
+        return tuple(rule_of(rule, number) for number, rule in enumerate(recorded.get("rules", ()), 1))
     except (TypeError, ValueError, IndexError, AttributeError, OverflowError) as error:
         raise PolicyError(f"a recorded rule cannot be read: {error}", remedy=_OTHER) from error
 

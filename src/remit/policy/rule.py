@@ -378,14 +378,14 @@ def parse_rules(raw: Iterable[object]) -> tuple[Rule, ...]:
 
 def check_ids(rules: Sequence[Rule]) -> None:
     """Refuse two rules with the same id, since a decision is recorded by it. Raises PolicyError."""
-    seen: dict[str, int] = {}
+    numbers: dict[str, int] = {}
     for rule in rules:
-        if rule.id in seen:
+        if rule.id in numbers:
             raise PolicyError(
-                f'rule {rule.number}, key "id" is "{rule.id}", as is that of rule {seen[rule.id]}',
+                f'rule {rule.number}, key "id" is "{rule.id}", as is that of rule {numbers[rule.id]}',
                 remedy="A decision is recorded by the rule's id: give each its own.",
             )
-        seen[rule.id] = rule.number
+        numbers[rule.id] = rule.number
 
 
 def parse_rule(raw: object, number: int) -> Rule:

@@ -174,7 +174,7 @@ class Policy:
             stricter = self._tainted(query, paths)
         except Exception as error:  # noqa: BLE001 - as in decide
             return _undecided(error)
-        return max(decision, stricter or decision, key=lambda one: EFFECTS.index(one.effect))
+        return max(decision, stricter or decision, key=lambda each: EFFECTS.index(each.effect))
 
     def taints(self, query: Query) -> set[Taint]:
         """Return what rules about a call say becomes of untrusted arguments; never raises."""
@@ -199,10 +199,10 @@ class Policy:
         rules = [rule for rule in denying if not rule.depends]
         return any(rule.concerns(tool, key) and caller_matcher(rule.callers)(caller) for rule in rules)
 
-    def hides(self, asked: Query, other: Query) -> bool:
-        """Say whether a rule about arguments stops `other` that said nothing to `asked`, which may run; never raises.
+    def hides(self, query: Query, other: Query) -> bool:
+        """Say whether a rule about arguments stops `other` that said nothing to `query`, which may run; never raises.
 
-        So `asked` shows nothing of what someone could not have asked for by itself.
+        So `query` shows nothing of what someone could not have asked for by itself.
         """
         tool = other.tool
         if tool is None:
@@ -210,7 +210,7 @@ class Policy:
         try:
             indexed = self._indexed(tool, other.key)
             for rule, met, *_ in (*indexed.deny, *indexed.ask):
-                if rule.depends and met is not None and met(other) is not False and not rule.matches(asked):
+                if rule.depends and met is not None and met(other) is not False and not rule.matches(query):
                     return True
         except Exception:  # noqa: BLE001 - as in decide: what cannot be evaluated is not shown
             return True
@@ -358,8 +358,8 @@ def _ready(rule: Rule) -> _Ready:
 def _needs(rules: Sequence[Rule]) -> Needs:
     paths = [path for rule in rules if rule.where is not None for path in paths_of(rule.where)]
     limits = tuple(_limited(rule, rule.limit) for rule in rules if rule.limit is not None)
-    seen = frozenset(path.tool for path in paths if path.tool)
-    needs = Needs(any(path.root == "input" for path in paths), seen, limits)
+    tools = frozenset(path.tool for path in paths if path.tool)
+    needs = Needs(any(path.root == "input" for path in paths), tools, limits)
     return NO_NEEDS if needs == NO_NEEDS else needs
 
 

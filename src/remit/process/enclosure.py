@@ -221,9 +221,9 @@ class CommandMissingError(Exception):
 class LooserError(ValueError):
     """Someone tried to loosen a limit."""
 
-    def __init__(self, field: str, why: str) -> None:
+    def __init__(self, field: str, reason: str) -> None:
         self.field = field
-        super().__init__(f"{field}: {why}")
+        super().__init__(f"{field}: {reason}")
 
 
 class RunScratch(Protocol):

@@ -239,12 +239,12 @@ def present_commit(folder: Path) -> str:
         return _read(("rev-parse", "--verify", "--short=12", "HEAD"), room, env).strip()
 
 
-def reason(said: str) -> str:
+def reason(output: str) -> str:
     """Return why a git did not do it: the lines that tell, without secrets, and what to do if that is known."""
-    lines = [line.strip() for line in said.splitlines() if line.strip() and not line.startswith("hint:")]
+    lines = [line.strip() for line in output.splitlines() if line.strip() and not line.startswith("hint:")]
     telling = [line for line in lines if _TELLING.search(line)] or lines
     text = mask("; ".join(telling[:2] + telling[2:][-2:]))
-    remedy = next((remedy for clue, remedy in _REMEDIES if clue in said), "")
+    remedy = next((remedy for clue, remedy in _REMEDIES if clue in output), "")
     return f"{text}. {remedy}" if remedy else text
 
 

@@ -46,18 +46,18 @@ _OVER = frozenset({"ok", "failed", "blocked"})
 """States in which a step has ended."""
 
 
-def state_of(history: JobHistory, step: str, one: StepFacts) -> StepState:
+def state_of(history: JobHistory, step: str, facts: StepFacts) -> StepState:
     """Return where a step stands, by what is recorded of it; a child recipe stands where its steps do (children.py)."""
     ended = history.end is not None
     if step in history.calls:
-        return call_state(history.calls[step], waiting=one.waiting, ended=ended)
+        return call_state(history.calls[step], waiting=facts.waiting, ended=ended)
     if step in history.models:
-        return model_state(history.models[step], waiting=one.waiting, ended=ended)
-    if one.relayed is not None:
-        return "failed" if one.relayed.error else "ok"
+        return model_state(history.models[step], waiting=facts.waiting, ended=ended)
+    if facts.relayed is not None:
+        return "failed" if facts.relayed.error else "ok"
     if step in history.compensations:
         return "ok" if step in history.compensated else "running"
-    return "waiting" if one.waiting else "ok"
+    return "waiting" if facts.waiting else "ok"
 
 
 def drift_of(payload: Drifted, at: int) -> Drift:
@@ -84,34 +84,34 @@ class Teller:
         self._drifts = drifts
         self._preview = preview
 
-    def tell(self, step: str, one: StepFacts, child: ChildFacts | None = None) -> StepNarrative:
+    def tell(self, step: str, facts: StepFacts, child: ChildFacts | None = None) -> StepNarrative:
         """A step; `child` says where it stands if it is a child recipe."""
         history = self._history
-        state = child.state if child is not None else state_of(history, step, one)
+        state = child.state if child is not None else state_of(history, step, facts)
         common: dict[str, Any] = {
             "step": step,
             "state": state,
-            "started_at": one.since,
-            "ended_at": (child.until if child is not None else one.until) if state in _OVER else None,
-            "taken_from": one.taken_from,
-            "attempts": tuple(attempt.told() for attempt in one.tries),
-            "waits": tuple(one.waits.values()),
-            "continued": tuple(one.continued.values()),
-            "ungoverned": one.ungoverned,
-            "log": log_of(one.logged),
-            "confirmations": tuple(sorted(one.asked.values(), key=lambda asked: asked.asked_at)),
+            "started_at": facts.since,
+            "ended_at": (child.until if child is not None else facts.until) if state in _OVER else None,
+            "taken_from": facts.taken_from,
+            "attempts": tuple(attempt.told() for attempt in facts.tries),
+            "waits": tuple(facts.waits.values()),
+            "continued": tuple(facts.continued.values()),
+            "ungoverned": facts.ungoverned,
+            "log": log_of(facts.logged),
+            "confirmations": tuple(sorted(facts.asked.values(), key=lambda question: question.asked_at)),
         }
         if step in history.calls:
             return self._call(step, history.calls[step], common)
         if step in history.models:
             return self._model(step, history.models[step], common)
-        return self._other(step, one, common)
+        return self._other(step, facts, common)
 
-    def _other(self, step: str, one: StepFacts, common: dict[str, Any]) -> StepNarrative:
+    def _other(self, step: str, facts: StepFacts, common: dict[str, Any]) -> StepNarrative:
         """A step that called nothing."""
         history = self._history
-        if one.relayed is not None:
-            relayed = one.relayed
+        if facts.relayed is not None:
+            relayed = facts.relayed
             name = f"relayed.{relayed.method}"
             return StepNarrative(name=name, args_preview=relayed.target, reason=relayed.error, **common)
         if step in history.values:
@@ -227,9 +227,9 @@ def _failure(error: k.ErrorInfo | None) -> dict[str, Any]:
     return {"code": error.code, "reason": error.message, "remedy": error.remedy} if error is not None else {}
 
 
-def _llm(asked: k.CommandStarted | k.CommandCommitted, committed: k.CommandCommitted | None) -> LlmInvocation:
+def _llm(command: k.CommandStarted | k.CommandCommitted, committed: k.CommandCommitted | None) -> LlmInvocation:
     """The model that was asked, and what its newest attempt took."""
-    name = committed or asked
+    name = committed or command
     invocation = LlmInvocation(
         model=name.llm_model,
         provider=name.llm_provider,
@@ -375,75 +375,92 @@ def words(event: Event) -> str:
     return line(worded(payload) if worded is not None else payload.words())
 
 
-def _created(one: k.JobCreated) -> str:
-    by, schedule = f"by {one.principal}" if one.principal else "", one.schedule.words if one.schedule else ""
-    return joined(one.name, shown(one.input, one.input_blob), by, schedule)
+def _created(created: k.JobCreated) -> str:
+    by, schedule = (
+        f"by {created.principal}" if created.principal else "",
+        created.schedule.words if created.schedule else "",
+    )
+    return joined(created.name, shown(created.input, created.input_blob), by, schedule)
 
 
-def _started(one: k.ToolInvocationStarted) -> str:
-    attempt = f"attempt {one.attempt}" if one.attempt > 1 else ""
-    return joined(one.step, one.tool_name, attempt, shown(one.args, one.args_blob))
+def _started(started: k.ToolInvocationStarted) -> str:
+    attempt = f"attempt {started.attempt}" if started.attempt > 1 else ""
+    return joined(started.step, started.tool_name, attempt, shown(started.args, started.args_blob))
 
 
-def _finished(one: k.ToolInvocationFinished) -> str:
-    error = one.error.words if one.error else ""
-    decided = f"as {one.decided_by} says" if one.decided_by else ""
-    decided = f"as {one.reported_by} reports" if one.reported_by else decided
-    return joined(one.step, one.outcome, decided, *one.remarks, error or shown(one.result, one.result_blob))
+def _finished(finished: k.ToolInvocationFinished) -> str:
+    error = finished.error.words if finished.error else ""
+    decided = f"as {finished.decided_by} says" if finished.decided_by else ""
+    decided = f"as {finished.reported_by} reports" if finished.reported_by else decided
+    return joined(
+        finished.step,
+        finished.outcome,
+        decided,
+        *finished.remarks,
+        error or shown(finished.result, finished.result_blob),
+    )
 
 
-def _model_asked(one: k.CommandStarted) -> str:
-    left_out = ", ".join(f"{tool} ({reason})" for tool, reason in one.left_out.items())
-    attempt = f"attempt {one.attempt}" if one.attempt > 1 else ""
-    reasons = f" ({'; '.join(one.passed.values())})" if one.passed else ""
-    place = f"in the place of {one.asked}{reasons}" if one.asked else ""
-    return joined(one.step, one.name, attempt, place, f"without {left_out}" if left_out else "")
+def _model_asked(started: k.CommandStarted) -> str:
+    left_out = ", ".join(f"{tool} ({reason})" for tool, reason in started.left_out.items())
+    attempt = f"attempt {started.attempt}" if started.attempt > 1 else ""
+    reasons = f" ({'; '.join(started.passed.values())})" if started.passed else ""
+    place = f"in the place of {started.asked}{reasons}" if started.asked else ""
+    return joined(started.step, started.name, attempt, place, f"without {left_out}" if left_out else "")
 
 
-def _answered(one: k.CommandCommitted) -> str:
-    error = one.error.words if one.error else ""
-    following = f"next: {one.next_model}" if one.next_model else ""
-    model = f"{one.llm_provider}:{one.llm_model}"
-    return joined(one.step, model, error or said(one.result, one.result_blob), following)
+def _answered(committed: k.CommandCommitted) -> str:
+    error = committed.error.words if committed.error else ""
+    following = f"next: {committed.next_model}" if committed.next_model else ""
+    model = f"{committed.llm_provider}:{committed.llm_model}"
+    return joined(committed.step, model, error or said(committed.result, committed.result_blob), following)
 
 
-def _refused(one: k.GateRefused) -> str:
-    return joined(one.step, one.tool_name, f"{one.code}:", one.reason)
+def _refused(refused: k.GateRefused) -> str:
+    return joined(refused.step, refused.tool_name, f"{refused.code}:", refused.reason)
 
 
-def _waiting(one: k.JobWaiting) -> str:
-    key = one.correlation_key if one.correlation_key != one.step else ""
-    return joined(one.step, one.wait_type, key, one.reason if one.reason != key else "")
+def _waiting(waiting: k.JobWaiting) -> str:
+    key = waiting.correlation_key if waiting.correlation_key != waiting.step else ""
+    return joined(waiting.step, waiting.wait_type, key, waiting.reason if waiting.reason != key else "")
 
 
-def _came(one: k.WaitCompleted) -> str:
-    how = "no one answered in time" if one.timed_out else shown(one.payload, one.payload_blob)
-    return joined(one.step, one.wait_type, one.correlation_key, f"by {one.by}" if one.by else "", how)
+def _came(completed: k.WaitCompleted) -> str:
+    how = "no one answered in time" if completed.timed_out else shown(completed.payload, completed.payload_blob)
+    return joined(
+        completed.step,
+        completed.wait_type,
+        completed.correlation_key,
+        f"by {completed.by}" if completed.by else "",
+        how,
+    )
 
 
-def _asked(one: k.ConfirmationRequested) -> str:
-    return joined(one.step, one.confirmation, one.tool_name, one.question, one.digest)
+def _asked(requested: k.ConfirmationRequested) -> str:
+    return joined(requested.step, requested.confirmation, requested.tool_name, requested.question, requested.digest)
 
 
-def _value(one: Any) -> str:
-    return joined(one.step, str(one.value))
+def _value(recorded: Any) -> str:
+    return joined(recorded.step, str(recorded.value))
 
 
-def _failed(one: k.JobFailed) -> str:
-    return one.error.words
+def _failed(failed: k.JobFailed) -> str:
+    return failed.error.words
 
 
-def _undoes(one: k.CompensationStarted) -> str:
-    reason = f"{one.error.code}: {one.error.message}" if one.error else "cancelled" if not one.step else ""
-    return joined(one.step, f"steps {', '.join(one.steps)}", reason)
+def _undoes(started: k.CompensationStarted) -> str:
+    reason = (
+        f"{started.error.code}: {started.error.message}" if started.error else "cancelled" if not started.step else ""
+    )
+    return joined(started.step, f"steps {', '.join(started.steps)}", reason)
 
 
-def _cancelled(one: k.JobCancelled) -> str:
-    return joined(f"by {one.by}" if one.by else "", one.reason)
+def _cancelled(cancelled: k.JobCancelled) -> str:
+    return joined(f"by {cancelled.by}" if cancelled.by else "", cancelled.reason)
 
 
-def _drifted(one: Drifted) -> str:
-    drift = drift_of(one, 0)
+def _drifted(drifted: Drifted) -> str:
+    drift = drift_of(drifted, 0)
     return f"{drift.words} was {drift.recorded or 'none'}, is {drift.current or 'gone'}"
 
 
@@ -451,54 +468,82 @@ BEGIN_UNSEEN: Final = "begin not seen"
 """Words for a session that its agent's hooks did not tell of until it made a call."""
 _WORDS: Final[dict[type[k.Payload], Callable[[Any], str]]] = {
     k.JobCreated: _created,
-    k.PlanGenerated: lambda one: joined(one.schema_version, one.plan_hash),
+    k.PlanGenerated: lambda payload: joined(payload.schema_version, payload.plan_hash),
     k.ToolInvocationStarted: _started,
     k.ToolInvocationFinished: _finished,
     k.GateRefused: _refused,
-    k.CallUngoverned: lambda one: joined(one.step, one.tool_name, one.call_id, "ran ungoverned: no gate saw it"),
-    k.CallLogged: lambda one: joined(one.step, shown(one.lines, one.lines_blob)),
-    k.BytesKept: lambda one: joined(one.step, f"{one.kept_blob.bytes} bytes", one.digest),
-    k.SchemaGateWarned: lambda one: joined(one.step, one.tool_name, one.boundary, *one.warn_codes),
-    k.UndoDeclared: lambda one: joined(one.step, one.tool_name, shown(one.args, one.args_blob)),
-    k.CompensationStarted: _undoes,
-    k.CompensationCompleted: lambda one: joined(one.step, f"undone: {', '.join(one.undone) or 'nothing'}"),
-    k.StepCompensated: lambda one: joined(one.step, one.tool_name, one.outcome, one.error.code if one.error else ""),
-    k.SessionOpened: lambda one: joined(
-        one.client, one.client_version, f"as {one.principal}", one.via, BEGIN_UNSEEN * one.begin_unseen
+    k.CallUngoverned: lambda payload: joined(
+        payload.step, payload.tool_name, payload.call_id, "ran ungoverned: no gate saw it"
     ),
-    k.CallOpened: lambda one: joined(one.step, one.tool_name, f"by {one.principal}", one.session),
-    k.CallContinued: lambda one: joined(one.step, one.tool_name, f"in {one.session}", f"asked in {one.asked_in}"),
-    k.RequestRelayed: lambda one: joined(one.step, one.provider_id, one.method, one.target, one.error),
-    k.BudgetReached: lambda one: joined(one.step, one.budget, one.share, f"{one.level} %", one.taken),
-    k.LimitReturned: lambda one: joined(one.step, f"undone by {one.undo_step}"),
-    k.LimitTaken: lambda one: joined(one.step, one.rule_id, one.tool_name, f"by {one.principal}", one.amount),
-    k.McpToolsPinned: lambda one: joined(one.server, f"{len(one.tools)} tools", one.how, f"by {one.by}"),
-    k.McpRestartRequested: lambda one: joined(one.server, f"by {one.by}"),
+    k.CallLogged: lambda payload: joined(payload.step, shown(payload.lines, payload.lines_blob)),
+    k.BytesKept: lambda payload: joined(payload.step, f"{payload.kept_blob.bytes} bytes", payload.digest),
+    k.SchemaGateWarned: lambda payload: joined(payload.step, payload.tool_name, payload.boundary, *payload.warn_codes),
+    k.UndoDeclared: lambda payload: joined(payload.step, payload.tool_name, shown(payload.args, payload.args_blob)),
+    k.CompensationStarted: _undoes,
+    k.CompensationCompleted: lambda payload: joined(payload.step, f"undone: {', '.join(payload.undone) or 'nothing'}"),
+    k.StepCompensated: lambda payload: joined(
+        payload.step, payload.tool_name, payload.outcome, payload.error.code if payload.error else ""
+    ),
+    k.SessionOpened: lambda payload: joined(
+        payload.client,
+        payload.client_version,
+        f"as {payload.principal}",
+        payload.via,
+        BEGIN_UNSEEN * payload.begin_unseen,
+    ),
+    k.CallOpened: lambda payload: joined(payload.step, payload.tool_name, f"by {payload.principal}", payload.session),
+    k.CallContinued: lambda payload: joined(
+        payload.step, payload.tool_name, f"in {payload.session}", f"asked in {payload.asked_in}"
+    ),
+    k.RequestRelayed: lambda payload: joined(
+        payload.step, payload.provider_id, payload.method, payload.target, payload.error
+    ),
+    k.BudgetReached: lambda payload: joined(
+        payload.step, payload.budget, payload.share, f"{payload.level} %", payload.taken
+    ),
+    k.LimitReturned: lambda payload: joined(payload.step, f"undone by {payload.undo_step}"),
+    k.LimitTaken: lambda payload: joined(
+        payload.step, payload.rule_id, payload.tool_name, f"by {payload.principal}", payload.amount
+    ),
+    k.McpToolsPinned: lambda payload: joined(
+        payload.server, f"{len(payload.tools)} tools", payload.how, f"by {payload.by}"
+    ),
+    k.McpRestartRequested: lambda payload: joined(payload.server, f"by {payload.by}"),
     k.CommandStarted: _model_asked,
     k.CommandCommitted: _answered,
-    k.EvidenceAttached: lambda one: joined(one.step, f"{len(one.items)} pieces" if one.items else "kept erasable"),
+    k.EvidenceAttached: lambda payload: joined(
+        payload.step, f"{len(payload.items)} pieces" if payload.items else "kept erasable"
+    ),
     k.JobWaiting: _waiting,
     k.WaitCompleted: _came,
-    k.TimerFired: lambda one: one.step,
+    k.TimerFired: lambda payload: payload.step,
     k.ConfirmationRequested: _asked,
     k.TimeRecorded: _value,
     k.RandomRecorded: _value,
     k.UuidRecorded: _value,
-    k.ChildStarted: lambda one: joined(one.step, one.name, one.version),
-    k.ChildEnded: lambda one: joined(one.step, one.error.words if one.error else shown(one.result, one.result_blob)),
-    k.RecoveryStarted: lambda one: joined(one.owner, f"after {one.previous_owner}" if one.previous_owner else ""),
-    k.RecoveryCompleted: lambda one: f"{one.replayed_steps} steps returned",
-    k.PatchRecorded: lambda one: one.name,
-    k.JobLabeled: lambda one: joined(one.step, one.words()),
+    k.ChildStarted: lambda payload: joined(payload.step, payload.name, payload.version),
+    k.ChildEnded: lambda payload: joined(
+        payload.step, payload.error.words if payload.error else shown(payload.result, payload.result_blob)
+    ),
+    k.RecoveryStarted: lambda payload: joined(
+        payload.owner, f"after {payload.previous_owner}" if payload.previous_owner else ""
+    ),
+    k.RecoveryCompleted: lambda payload: f"{payload.replayed_steps} steps returned",
+    k.PatchRecorded: lambda payload: payload.name,
+    k.JobLabeled: lambda payload: joined(payload.step, payload.words()),
     k.VersionMismatchRecorded: _drifted,
     k.SchemaDriftRecorded: _drifted,
     k.ModelDriftRecorded: _drifted,
-    k.JobForked: lambda one: joined(f"from {one.job} after event {one.seq}", f"by {one.by}" if one.by else ""),
-    k.StepArgsGiven: lambda one: joined(one.step, shown(one.args, one.args_blob), f"by {one.by}" if one.by else ""),
-    k.JobCompleted: lambda one: shown(one.result, one.result_blob),
+    k.JobForked: lambda payload: joined(
+        f"from {payload.job} after event {payload.seq}", f"by {payload.by}" if payload.by else ""
+    ),
+    k.StepArgsGiven: lambda payload: joined(
+        payload.step, shown(payload.args, payload.args_blob), f"by {payload.by}" if payload.by else ""
+    ),
+    k.JobCompleted: lambda payload: shown(payload.result, payload.result_blob),
     k.JobFailed: _failed,
     k.JobCancelled: _cancelled,
-    k.StreamPruned: lambda one: joined(
-        f"{one.events} events", one.package, one.reason, f"by {one.by}" if one.by else ""
+    k.StreamPruned: lambda payload: joined(
+        f"{payload.events} events", payload.package, payload.reason, f"by {payload.by}" if payload.by else ""
     ),
 }

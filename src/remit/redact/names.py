@@ -101,11 +101,11 @@ def _places(text: str, names: Iterable[str]) -> list[tuple[int, int]]:
     return sorted(places_found)
 
 
-def _unescaped(found: re.Match[str]) -> str:
+def _unescaped(match: re.Match[str]) -> str:
     """A letter for what stands for it; a quote as JSON writes it within a string."""
-    if found["char"]:
-        return chr(int(found["char"], 16))
-    return "\\" * _before_quote(len(found["slashes"])) + chr(int(found["quote"], 16))
+    if match["char"]:
+        return chr(int(match["char"], 16))
+    return "\\" * _before_quote(len(match["slashes"])) + chr(int(match["quote"], 16))
 
 
 def _before_quote(slashes: int) -> int:

@@ -59,7 +59,7 @@ class _Masking:
         text = without_named(text, self._clues.names, self._mask)
         for shape in self._clues.shapes:
             text = shape.without(text, self._mask)
-        return _PLACE.sub(lambda found: fragments[ord(found[0]) - _FIRST_PLACE], text) if fragments else text
+        return _PLACE.sub(lambda match: fragments[ord(match[0]) - _FIRST_PLACE], text) if fragments else text
 
     def _without_json(self, text: str, depth: int) -> tuple[str, list[str]]:
         """The text with a place instead of each JSON value in it, and those values, masked."""

@@ -46,7 +46,7 @@ def visible(text: str, shown: Callable[[str], str] = _escaped) -> str:
 def _told_apart(word: str, shown: Callable[[str], str]) -> str:
     if word.isascii() or not _LATIN.search(word):
         return word
-    return _ALIKE.sub(lambda found: shown(found[0]), word)
+    return _ALIKE.sub(lambda match: shown(match[0]), word)
 
 
 def _shown(piece: str, show: Callable[[str], str]) -> str:

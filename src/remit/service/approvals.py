@@ -100,7 +100,9 @@ class Approvals:
             effect="ask", rule_id=request.rule_id, reason="", approvals=request.approvals, approvers=request.approvers
         )
         extension = Extension(scope="everything", stream="", until=now + SECOND, exact=exact)
-        wanted = [one.by for one in confirmation_found.decisions if one.remember and one.remember.exact == exact]
+        wanted = [
+            answer.by for answer in confirmation_found.decisions if answer.remember and answer.remember.exact == exact
+        ]
         people = tuple(dict.fromkeys([*wanted, by or self._principal]))
         return extended(confirmation_found, extension, people, made_at=now).unanswered(query, decision)
 
@@ -167,38 +169,38 @@ class Approvals:
         return await self._keep(question, extension, answers, who)
 
     async def _keep(
-        self, found: Confirmation, extension: Extension, answers: tuple[ConfirmationDecided, ...], by: str
+        self, confirmation: Confirmation, extension: Extension, answers: tuple[ConfirmationDecided, ...], by: str
     ) -> Remembered | None:
         """Remember an approval if as many who gave it want that as have to approve; it ends when the first wants it."""
         same = replace(extension, until=0)
-        wanted = {answer.by: answer for answer in answers if wants(answer, found, same)}
-        if not found.enough or len(wanted) < found.request.approvals:
+        wanted = {answer.by: answer for answer in answers if wants(answer, confirmation, same)}
+        if not confirmation.enough or len(wanted) < confirmation.request.approvals:
             self._wake()
             return None
         until = min(answer.remember.until for answer in wanted.values() if isinstance(answer.remember, Extension))
         now = self._services.journal.clock.now()
-        rule = extended(found, replace(extension, until=until), tuple(wanted), made_at=now)
-        rule_kept = await self._services.remembered.keep(rule, found.id, by, tuple(wanted.values()))
+        rule = extended(confirmation, replace(extension, until=until), tuple(wanted), made_at=now)
+        rule_kept = await self._services.remembered.keep(rule, confirmation.id, by, tuple(wanted.values()))
         await self._release(rule_kept, by)
         return rule_kept
 
-    async def _release(self, kept: Remembered, by: str) -> None:
+    async def _release(self, remembered: Remembered, by: str) -> None:
         """End the open questions that it answers; what it does not cover after all is asked again by the gateway."""
         for confirmation in await self._services.confirmations.pending():
             request = confirmation.request
             within = (
-                not kept.stream
-                or confirmation.caller == kept.stream
-                or confirmation.caller.startswith(f"{kept.stream}/")
+                not remembered.stream
+                or confirmation.caller == remembered.stream
+                or confirmation.caller.startswith(f"{remembered.stream}/")
             )
             same = (request.tool_name, request.provider_id, request.principal) == (
-                kept.tool,
-                kept.provider_id,
-                kept.principal,
+                remembered.tool,
+                remembered.provider_id,
+                remembered.principal,
             )
             plain = not confirmation.untrusted and request.approvals == 1 and not request.approvers
-            if within and same and plain and kept.args_digest in {None, digest(confirmation.args)}:
-                await self._services.confirmations.release(confirmation, f"allowed by remembered:{kept.id}", by)
+            if within and same and plain and remembered.args_digest in {None, digest(confirmation.args)}:
+                await self._services.confirmations.release(confirmation, f"allowed by remembered:{remembered.id}", by)
         self._wake()
 
     async def _scope(self, caller: str) -> str:
@@ -250,12 +252,12 @@ def not_rememberable(confirmation: str, tool: str, provider_id: str) -> StateErr
     return StateError(msg, code=Code.REMEMBERING_OFF, remedy=remedy)
 
 
-def _check_approved(found: Confirmation, by: str) -> None:
+def _check_approved(confirmation: Confirmation, by: str) -> None:
     """Raise StateError or UsageError unless the question is approved, by this person too."""
-    if not found.enough or found.state == "denied":
-        msg = f"{found.id} is {found.state}; only an approval can be remembered"
+    if not confirmation.enough or confirmation.state == "denied":
+        msg = f"{confirmation.id} is {confirmation.state}; only an approval can be remembered"
         raise StateError(msg, code=Code.CONFIRMATION_CLOSED, remedy="Approve it first.")
-    if by not in found.approved_by:
-        msg = f"{by} has not approved {found.id}, so {by} cannot have the approval remembered"
-        remedy = f"Ask one who approved it: {', '.join(found.approved_by)}."
+    if by not in confirmation.approved_by:
+        msg = f"{by} has not approved {confirmation.id}, so {by} cannot have the approval remembered"
+        remedy = f"Ask one who approved it: {', '.join(confirmation.approved_by)}."
         raise UsageError(msg, code=Code.DECIDER_NOT_ALLOWED, remedy=remedy)

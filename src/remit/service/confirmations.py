@@ -143,9 +143,15 @@ class ConfirmationsNoun:
         query = HeadQuery(kind=KIND, states=_OVER, labels=of, text=question.tool, limit=_ALIKE)
         confirmations: list[ConfirmationView] = []
         for head in await self._journal.heads(query) if question.tool else ():
-            one = await self._services.confirmations.load(head.stream)
-            if one is not None and one.request.tool_name == question.tool and len(confirmations) < limit:
-                confirmations.append(await self._view(one, await self._journal.head(one.caller), None))
+            confirmation = await self._services.confirmations.load(head.stream)
+            if (
+                confirmation is not None
+                and confirmation.request.tool_name == question.tool
+                and len(confirmations) < limit
+            ):
+                confirmations.append(
+                    await self._view(confirmation, await self._journal.head(confirmation.caller), None)
+                )
         return confirmations
 
     async def answers(self, reference: str) -> QuestionRecord:
@@ -229,11 +235,17 @@ class ConfirmationsNoun:
 
         Raises as `decide` does.
         """
-        found = await self._services.confirmations.find(reference)
+        confirmation = await self._services.confirmations.find(reference)
         answer = ConfirmationDecided(
-            confirmation=found.id, decision=decision, digest=digest, by=by, reason=reason, proof="channel", via=via
+            confirmation=confirmation.id,
+            decision=decision,
+            digest=digest,
+            by=by,
+            reason=reason,
+            proof="channel",
+            via=via,
         )
-        decided = await self._services.confirmations.decide(found, answer, body)
+        decided = await self._services.confirmations.decide(confirmation, answer, body)
         self._wake()
         return await self._shown(decided)
 
@@ -283,16 +295,18 @@ class ConfirmationsNoun:
         edited = await self._services.confirmations.edit(question, args, by or self._principal, reason)
         return await self._shown(edited)
 
-    async def _shown(self, found: Confirmation) -> ConfirmationView:
-        return await self._view(found, await self._journal.head(found.caller), Defaults(self._services.catalog))
+    async def _shown(self, confirmation: Confirmation) -> ConfirmationView:
+        return await self._view(
+            confirmation, await self._journal.head(confirmation.caller), Defaults(self._services.catalog)
+        )
 
     async def _view(
-        self, found: Confirmation, caller: StreamHead | None, defaults: Defaults | None
+        self, confirmation: Confirmation, caller: StreamHead | None, defaults: Defaults | None
     ) -> ConfirmationView:
-        view = _view(found, caller, remembered=self._services.remembered.count)
-        found_deputies = self._services.confirmations.deputies(found.request).items()
+        view = _view(confirmation, caller, remembered=self._services.remembered.count)
+        found_deputies = self._services.confirmations.deputies(confirmation.request).items()
         stand_ins = {deputy: absent for deputy, absent in found_deputies if deputy not in view.approvers}
-        tool_defaults = await defaults.of(found) if defaults is not None else None
+        tool_defaults = await defaults.of(confirmation) if defaults is not None else None
         return msgspec.structs.replace(view, defaults=tool_defaults, stand_ins=stand_ins)
 
 
@@ -304,18 +318,18 @@ async def signed_with(answer: ConfirmationDecided, key: Path | None) -> Confirma
     return msgspec.structs.replace(answer, signature=await signed(text, key))
 
 
-def _view(found: Confirmation, caller: StreamHead | None, *, remembered: bool) -> ConfirmationView:
+def _view(confirmation: Confirmation, caller: StreamHead | None, *, remembered: bool) -> ConfirmationView:
     """A confirmation as faces show it; `remembered`: whether approvals are remembered here."""
-    request = found.request
+    request = confirmation.request
     job = job_row(caller) if caller is not None and caller.kind == JOB else None
     return ConfirmationView(
-        confirmation=found.id,
-        state=found.state,
-        caller=found.caller,
+        confirmation=confirmation.id,
+        state=confirmation.state,
+        caller=confirmation.caller,
         step=request.step,
         tool=request.tool_name,
         question=request.question,
-        args=found.args,
+        args=confirmation.args,
         digest=request.digest,
         contract_hash=request.contract_hash,
         capability_level=f"L{request.capability_level}" if request.provider_id else "",
@@ -323,13 +337,13 @@ def _view(found: Confirmation, caller: StreamHead | None, *, remembered: bool) -
         tool_version=request.tool_version,
         principal=request.principal,
         approvals=request.approvals,
-        approved_by=found.approved_by,
+        approved_by=confirmation.approved_by,
         approvers=request.approvers,
         rule_id=request.rule_id,
         edited_from=request.edited_from,
         expires_at=request.expires_at,
-        asked_at=found.head.created_at,
-        untrusted=found.untrusted,
+        asked_at=confirmation.head.created_at,
+        untrusted=confirmation.untrusted,
         rememberable=remembered and bool(request.tool_name and request.provider_id),
         recipe=job.name if job else "",
         title=job.title.removeprefix(f"{job.name} ") if job else "",

@@ -86,9 +86,9 @@ class Health:
         """Connect the required dependencies that are not ready."""
         await self._services.readiness.reach()
 
-    def report(self, part: str, why: str = "") -> None:
+    def report(self, part: str, reason: str = "") -> None:
         """Have `ready` show a part of this process, and why it does not work."""
-        new, self._parts[part] = part not in self._parts, why
+        new, self._parts[part] = part not in self._parts, reason
         if new:
             self._services.readiness.add(part, lambda: self._state(part))
 

@@ -228,17 +228,17 @@ class Jobs:
         )
         return await self.create(recipe.name, (*packed.blobs, *skills.blobs), options, created)
 
-    async def start_named(self, name: str, given: Mapping[str, Any], options: Options | None = None) -> str:
+    async def start_named(self, name: str, values: Mapping[str, Any], options: Options | None = None) -> str:
         """Create a job by the recipe's name, with input as JSON or as text from a command line."""
-        return await self.start(self._parts.programs.recipes.get(name).bind(given, strict=False), options)
+        return await self.start(self._parts.programs.recipes.get(name).bind(values, strict=False), options)
 
-    async def start_plan(self, plan: Plan, given: Mapping[str, Any], options: Options | None = None) -> str:
+    async def start_plan(self, plan: Plan, values: Mapping[str, Any], options: Options | None = None) -> str:
         """Create a job that carries out a task graph. Raises PlanError if the inputs do not fit."""
         from remit.jobs.plans.plan import SCHEMA_VERSION, Child, bind_inputs, plan_hash, task_graph
         from remit.jobs.program import PLANNER_VERSION
         from remit.service.job_limits import limits_record
 
-        options, inputs = options or Options(), pack(as_json(bind_inputs(plan, given)))
+        options, inputs = options or Options(), pack(as_json(bind_inputs(plan, values)))
         graph = pack(msgspec.json.encode(task_graph(plan)))
         name = plan.name or "plan"
         run_types = ["plan", *(node.action.recipe for node in plan.nodes if isinstance(node.action, Child))]

@@ -186,7 +186,7 @@ class LiveQuestions:
             # The messages stand in the job: what is about its subject is not kept a second time.
             known.adopt(request.thread.tip, job)
             question = msgspec.structs.replace(request, known=known)
-            calls.append(await self._ask(session, question, started, committed, told=not head.subject))
+            calls.append(await self._ask(session, question, started, committed, reported=not head.subject))
         return LiveReport(job=job, session=session, calls=tuple(calls))
 
     async def _requests(self, job: str) -> list[tuple[str, CommandStarted, CommandCommitted, ModelRequest | str]]:
@@ -252,9 +252,9 @@ class LiveQuestions:
         started: CommandStarted,
         committed: CommandCommitted,
         *,
-        told: bool,
+        reported: bool,
     ) -> LiveCall:
-        """Ask once more and compare; the digests of answers are recorded only if they may be `told`."""
+        """Ask once more and compare; the digests of answers are recorded only if they may be `reported`."""
         recorded = await self._journal.value(committed.result, committed.result_blob) or b"null"
         producer, shown = f"{committed.llm_provider}/{committed.llm_model}", said(msgspec.Raw(recorded), UNSET)
         outcome = await self._sessions.ask(session, request)
@@ -271,7 +271,7 @@ class LiveQuestions:
         if (producer, before) == (answered, after):
             return LiveCall(step=request.step, tool=started.name, verdict="same", recorded=shown)
         other = producer != answered
-        sides = (producer, answered) if other else (before, after) if told else ("", "")
+        sides = (producer, answered) if other else (before, after) if reported else ("", "")
         await self._sessions.record(
             session,
             ModelDriftRecorded(

@@ -61,15 +61,15 @@ async def settled(
     wanted = None if jobs is None else set(jobs)
     for job in wanted or ():
         await head_of(journal, job)
-    seen: set[str] = set() if wanted is None else wanted
+    names: set[str] = set() if wanted is None else wanted
     mark = 0
     while True:
         mark = await journal.heads_changed(mark)
         now, open_rows = journal.clock.now(), await _open(journal, labels or {}, oldest=min(wanted) if wanted else None)
         rows = [row for row in open_rows if wanted is None or row.job in wanted]
-        seen.update(row.job for row in rows)
+        names.update(row.job for row in rows)
         if all(at_rest(row, now) for row in rows):
-            return [job_row(await head_of(journal, job)) for job in sorted(seen, reverse=True)]
+            return [job_row(await head_of(journal, job)) for job in sorted(names, reverse=True)]
         await journal.clock.sleep(_SPACING_S)
 
 

@@ -135,12 +135,12 @@ class PolicyRules:
         """Return the tool of a full name; of an alias, under which several agents have theirs, the first."""
         return next((meta for meta in self.unlisted if name in {meta.name, meta.alias}), None)
 
-    async def _with_facts(self, query: Query, given: CaseFacts, taken: bool) -> Query:
+    async def _with_facts(self, query: Query, facts: CaseFacts, taken: bool) -> Query:
         """The query with what is given, and with what the journal says of limits where that is not."""
         policy = self._services.policy
         if query.tool is None or not policy.needs_facts:
             return query
-        query = given.to(policy, query)
+        query = facts.to(policy, query)
         if taken or query.facts is None or query.tool is None:
             return query
         limits = policy.needs(query.tool, query.key).limits

@@ -36,5 +36,5 @@ async def check_reach(service: Service, access: Access, path: Mapping[str, str])
             raise _beyond(f"the {name} is not of its own principal")
 
 
-def _beyond(why: str) -> HttpProblem:
-    return HttpProblem(Code.SCOPE_REQUIRED, f"The token is for some tools only, and {why}.")
+def _beyond(reason: str) -> HttpProblem:
+    return HttpProblem(Code.SCOPE_REQUIRED, f"The token is for some tools only, and {reason}.")

@@ -93,10 +93,14 @@ class KnownRecipes:
         return RecipeForm(
             schema={
                 "type": "object",
-                "properties": {one: _schema(recipe.hints.get(one, Any)) for one in parameters},
-                "required": [one for one, parameter in parameters.items() if parameter.default is parameter.empty],
+                "properties": {parameter: _schema(recipe.hints.get(parameter, Any)) for parameter in parameters},
+                "required": [
+                    parameter_name
+                    for parameter_name, parameter in parameters.items()
+                    if parameter.default is parameter.empty
+                ],
             },
-            defaults={one: value for one, value in defaults.items() if value is not None},
+            defaults={key: value for key, value in defaults.items() if value is not None},
         )
 
     def names(self) -> list[str]:
@@ -121,7 +125,7 @@ def _schema(hint: Any) -> dict[str, Any]:
         schema = msgspec.json.schema_components([hint])[0][0]
     except (TypeError, ValueError):  # a type that only Python has
         return {}
-    choices = [one for one in schema.get("anyOf", ()) if one.get("type") != "null"]
+    choices = [choice for choice in schema.get("anyOf", ()) if choice.get("type") != "null"]
     schema = choices[0] if len(choices) == 1 else schema
     words = schema.get("enum")
     return {"type": "string", **schema} if words and all(isinstance(word, str) for word in words) else schema

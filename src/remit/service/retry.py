@@ -123,5 +123,5 @@ def renewed(history: JobHistory, programs: Programs) -> JobCreated:
     return msgspec.structs.replace(created, execution_version=recipe.execution_version, module=recipe.file)
 
 
-def _not_retryable(why: str, remedy: str) -> StateError:
-    return StateError(why, code=Code.JOB_NOT_RETRYABLE, remedy=remedy)
+def _not_retryable(reason: str, remedy: str) -> StateError:
+    return StateError(reason, code=Code.JOB_NOT_RETRYABLE, remedy=remedy)

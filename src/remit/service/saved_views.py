@@ -52,7 +52,7 @@ class SavedViews:
             SavedView(view=head.stream.partition("/")[2], name=head.title, query=head.labels.get(_QUERY, ""))
             for head in await self._journal.heads(query)
         ]
-        return sorted(views, key=lambda one: one.name.casefold())
+        return sorted(views, key=lambda view: view.name.casefold())
 
     # --- commands
 
@@ -64,15 +64,15 @@ class SavedViews:
         if len(query) > QUERY:
             raise UsageError(f"A filter has at most {QUERY} characters.", code=Code.INVALID_INPUT)
         known = await self.of(by)
-        same = [one for one in known if one.name == name]
+        same = [saved for saved in known if saved.name == name]
         if len(known) - len(same) >= MOST:
             remedy = "Remove one of them first."
             raise UsageError(f"There are {MOST} saved views already.", code=Code.INVALID_INPUT, remedy=remedy)
         view = new_id(KIND)
         patch = HeadPatch(state="kept", title=name, labels={_BY: by, _QUERY: query})
         await self._journal.create(f"{KIND}/{view}", KIND, ViewSaved(name=name, query=query, by=by), patch=patch)
-        for one in same:
-            await self.remove(one.view, by=by)
+        for double in same:
+            await self.remove(double.view, by=by)
         return SavedView(view=view, name=name, query=query)
 
     async def remove(self, view: str, *, by: str = "") -> None:

@@ -209,20 +209,20 @@ class Sessions:
 
     # --- common
 
-    async def _called(self, found: _Open, request: GateRequest, key: str, live: LiveCaller) -> Outcome:
+    async def _called(self, session: _Open, request: GateRequest, key: str, live: LiveCaller) -> Outcome:
         if key and request.hash:
             asks = msgspec.structs.replace(request, asks=True)
-            outcome = await self._calls.under_key(Within(found.opened.session, found.writer), asks, key, live)
+            outcome = await self._calls.under_key(Within(session.opened.session, session.writer), asks, key, live)
             if outcome.code is Code.IDEMPOTENCY_MISMATCH:
-                await self._refuse(found, request, outcome)
+                await self._refuse(session, request, outcome)
             return outcome
-        outcome = await self._gateway.call(request, await found.writer(), live.progress, live.peer)
+        outcome = await self._gateway.call(request, await session.writer(), live.progress, live.peer)
         if outcome.status == "pending":
             asks = msgspec.structs.replace(request, asks=True)
-            return await self._calls.asking(Within(found.opened.session, found.writer), asks, live)
+            return await self._calls.asking(Within(session.opened.session, session.writer), asks, live)
         return outcome
 
-    async def _refuse(self, found: _Open, request: GateRequest, outcome: Outcome) -> None:
+    async def _refuse(self, session: _Open, request: GateRequest, outcome: Outcome) -> None:
         refusal = GateRefused(
             step=request.step,
             tool_name=line(request.tool, _MAX_NAME),
@@ -233,7 +233,7 @@ class Sessions:
             arguments_hash=request.hash,
             principal=request.principal,
         )
-        await self._journal.append(await found.writer(), refusal, synced=True)
+        await self._journal.append(await session.writer(), refusal, synced=True)
 
     async def _found(self, session: str, principal: str | None) -> _Open:
         entry = self._open.get(session)

@@ -81,15 +81,15 @@ class WorkersNoun:
         held = Counter(head.lease_owner for head in await self._journal.leases(KIND))
         workers = [
             WorkerView(
-                worker=one.started.owner,
-                words=worker_words(one.started.owner),
-                role=one.started.role,
-                since=one.since,
-                remit=one.started.remit,
-                recipes={name: versions[0] for name, versions in one.started.recipes.items() if versions},
-                jobs=held[one.started.owner],
-                outdated=one.outdated(),
+                worker=worker.started.owner,
+                words=worker_words(worker.started.owner),
+                role=worker.started.role,
+                since=worker.since,
+                remit=worker.started.remit,
+                recipes={name: versions[0] for name, versions in worker.started.recipes.items() if versions},
+                jobs=held[worker.started.owner],
+                outdated=worker.outdated(),
             )
-            for one in await present(self._journal)
+            for worker in await present(self._journal)
         ]
-        return sorted(workers, key=lambda one: one.since, reverse=True)
+        return sorted(workers, key=lambda worker: worker.since, reverse=True)

@@ -264,20 +264,20 @@ def _old(table: dict[str, Any], where: str) -> ClientTable:
     return msgspec.structs.replace(read_client(table, where), scopes=_OLD_SCOPES, dialog=True)
 
 
-def _check_issuers(found: list[ClientTable], source: str) -> None:
+def _check_issuers(client_tables: list[ClientTable], source: str) -> None:
     """Raise SettingsError if one issuer could name the people of another."""
-    if (both := rivals(grant(client) for client in found)) is not None:
+    if (both := rivals(grant(client) for client in client_tables)) is not None:
         raise SettingsError(
             f"{source}: {both[0]} and {both[1]} of two issuers could be the same principal",
             remedy="Begin each with text of its own, such as okta:{sub}.",
         )
 
 
-def _add(client: ClientTable, where: str, found: dict[str, ClientTable]) -> None:
-    key = client.token or client.sha256 or f"issuer {len(found)}"
-    if key in found:
+def _add(client: ClientTable, where: str, by_token: dict[str, ClientTable]) -> None:
+    key = client.token or client.sha256 or f"issuer {len(by_token)}"
+    if key in by_token:
         raise SettingsError(
-            f"{where}: {client.principal} has the token of {found[key].principal}",
+            f"{where}: {client.principal} has the token of {by_token[key].principal}",
             remedy="Give each client its own token.",
         )
-    found[key] = client
+    by_token[key] = client

@@ -59,18 +59,18 @@ def expanded(server: McpServer, environ: Mapping[str, str]) -> McpServer:
 def expand(text: str, environ: Mapping[str, str], who: str) -> str:
     """The text with its references replaced. Raises SettingsError for a variable or a secret that there is not."""
 
-    def value(found: re.Match[str]) -> str:
-        name = found["name"]
-        if found[0] == "$${":
+    def value(match: re.Match[str]) -> str:
+        name = match["name"]
+        if match[0] == "$${":
             return "${"
-        if found["secret"] is not None:
-            return _secret(found["secret"], who)
+        if match["secret"] is not None:
+            return _secret(match["secret"], who)
         if name is None:
             raise SettingsError(
                 f"{who}: a `${{` does not name a variable", remedy="Write ${NAME}, or $${ for a plain ${."
             )
-        if found["default"] is not None:
-            return environ.get(name) or found["default"]
+        if match["default"] is not None:
+            return environ.get(name) or match["default"]
         if name not in environ:
             raise SettingsError(
                 f"{who} needs the environment variable {name}, which is not set",
@@ -105,7 +105,7 @@ def _secret(name: str, who: str) -> str:
 
 def literal(text: str) -> str:
     """Return what of the text stands there itself: without references, but with their defaults."""
-    return _PIECE.sub(lambda found: "${" if found[0] == "$${" else found["default"] or "", text)
+    return _PIECE.sub(lambda match: "${" if match[0] == "$${" else match["default"] or "", text)
 
 
 def variables(text: str) -> list[str]:

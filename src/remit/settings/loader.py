@@ -63,19 +63,19 @@ def load(
     chosen = _chosen(here, file, env, search=search)
     written = SettingsFile.of(chosen)  # before it is read: a change in between counts as one since
     project = here._replace(folder=chosen.parent) if chosen else here
-    given = {key: GivenValue(row.default, "default", project) for key, row in table().items()}
+    by_key = {key: GivenValue(row.default, "default", project) for key, row in table().items()}
     tables = read(chosen) if chosen else {}
     names = _capabilities(tables, chosen, env) - sections().keys()
     of_parts = [*in_file(tables, names, str(chosen), project), *in_environment(env, names, here)]
     of_parts = [row for row in of_parts if row.source != str(chosen) or row.key not in doubted]
     if chosen:
         own = {section: settings for section, settings in tables.items() if section not in names}
-        given |= {key: one for key, one in _from_file(own, chosen, project).items() if key not in doubted}
-    given |= _from_environment({name: text for name, text in env.items() if not _is_of(name, names)}, here)
-    given |= _from_flags(flags or {}, here)
+        by_key |= {key: value for key, value in _from_file(own, chosen, project).items() if key not in doubted}
+    by_key |= _from_environment({name: text for name, text in env.items() if not _is_of(name, names)}, here)
+    by_key |= _from_flags(flags or {}, here)
     values: dict[str, dict[str, Any]] = {name: {} for name in sections()}
     for key, row in table().items():
-        values[row.section][row.name] = resolved(row, given[key])
+        values[row.section][row.name] = resolved(row, by_key[key])
     by_name: dict[str, Any] = {name: section(**values[name]) for name, section in sections().items()}
     return Settings(
         **{name: section for name, section in by_name.items() if name in Settings.__struct_fields__},
@@ -83,7 +83,7 @@ def load(
         file=chosen,
         folder=project.folder,
         working_folder=here.folder,
-        sources={key: value.source for key, value in given.items()} | {row.key: row.source for row in of_parts},
+        sources={key: value.source for key, value in by_key.items()} | {row.key: row.source for row in of_parts},
         written=written,
         doubted=tuple(doubted),
         guarded=guarded,
@@ -94,9 +94,9 @@ def load(
 def override(settings: Settings, flags: Mapping[str, Any]) -> Settings:
     """The settings with other values for some, as `flags` of `load`. Raises SettingsError."""
     home = Path.home() if any(isinstance(value, str) and value.startswith("~") for value in flags.values()) else None
-    given = _from_flags(flags, Base(settings.working_folder, home))
+    overrides = _from_flags(flags, Base(settings.working_folder, home))
     changed: dict[str, dict[str, Any]] = {}
-    for key, value in given.items():
+    for key, value in overrides.items():
         row = table()[key]
         changed.setdefault(row.section, {})[row.name] = resolved(row, value)
     declared = dict(settings.declared)
@@ -104,7 +104,7 @@ def override(settings: Settings, flags: Mapping[str, Any]) -> Settings:
     for name, values in changed.items():
         own = declared if name in declared else core
         own[name] = replace(declared[name] if name in declared else getattr(settings, name), **values)
-    sources = {**settings.sources, **{key: value.source for key, value in given.items()}}
+    sources = {**settings.sources, **{key: value.source for key, value in overrides.items()}}
     return replace(settings, **core, declared=declared, sources=sources)
 
 

@@ -94,8 +94,8 @@ class McpServerTable(McpServer, frozen=True, kw_only=True, forbid_unknown_fields
     """The arguments of the command."""
 
 
-def terms_of(given: bool | SandboxTerms) -> SandboxTerms | None:
+def terms_of(option: bool | SandboxTerms) -> SandboxTerms | None:
     """The terms behind a value; None for false."""
-    if isinstance(given, SandboxTerms):
-        return given
-    return SandboxTerms() if given else None
+    if isinstance(option, SandboxTerms):
+        return option
+    return SandboxTerms() if option else None

@@ -297,13 +297,13 @@ def _bounded(server: McpServer, where: str) -> None:
             raise _misfit(where, key)
 
 
-def _terms(given: bool | SandboxTerms, base: Base, where: str) -> bool | SandboxTerms:
-    if not isinstance(given, SandboxTerms):
-        return given
+def _terms(option: bool | SandboxTerms, base: Base, where: str) -> bool | SandboxTerms:
+    if not isinstance(option, SandboxTerms):
+        return option
     roots, writable = (
-        tuple([_folder("sandbox", path, base, where) for path in paths]) for paths in (given.roots, given.writable)
+        tuple([_folder("sandbox", path, base, where) for path in paths]) for paths in (option.roots, option.writable)
     )
-    return msgspec.structs.replace(given, roots=roots, writable=writable)
+    return msgspec.structs.replace(option, roots=roots, writable=writable)
 
 
 def _folder(key: str, cwd: str, base: Base, where: str) -> str:
@@ -361,9 +361,9 @@ def written_servers(settings: Settings, env: Mapping[str, str]) -> Servers:
     home = _home(env)
     servers_found, placed = _of_file(settings, home)
     origins = dict.fromkeys(servers_found, settings.sources["mcp.servers"])
-    given, warnings = candidates(settings)
+    listed, warnings = candidates(settings)
     base = Base(settings.working_folder, home)
-    for candidate in given:
+    for candidate in listed:
         try:
             server = _of_environment(candidate, base, settings, origins)
         except SettingsError as error:

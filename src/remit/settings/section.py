@@ -81,10 +81,10 @@ class Section(msgspec.Struct, frozen=True):
 @cache
 def hints(section: type[Section]) -> Mapping[str, Any]:
     """The annotated type of each setting of a section, as msgspec takes it."""
-    found = section.__annotations__
-    if any(isinstance(hint, str) for hint in found.values()):  # as in a module that postpones its annotations
-        found = get_type_hints(section, include_extras=True)
-    return {name: found[name] for name in section.__struct_fields__}
+    types = section.__annotations__
+    if any(isinstance(hint, str) for hint in types.values()):  # as in a module that postpones its annotations
+        types = get_type_hints(section, include_extras=True)
+    return {name: types[name] for name in section.__struct_fields__}
 
 
 @cache

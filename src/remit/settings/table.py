@@ -98,9 +98,9 @@ def table() -> Mapping[str, Setting]:
 
 def rows_of(name: str, section: type[Section]) -> list[Setting]:
     """The settings of one section."""
-    said, default = abouts(section), section()  # each setting has one
+    texts, default = abouts(section), section()  # each setting has one
     return [
-        Setting(name, setting, hint, getattr(default, setting), said[setting])
+        Setting(name, setting, hint, getattr(default, setting), texts[setting])
         for setting, hint in hints(section).items()
     ]
 
@@ -213,12 +213,12 @@ def _items(text: str, separator: str) -> Any:
     return [item.strip() for item in text.split(separator) if item.strip()]
 
 
-def resolved(setting: Setting, given: GivenValue) -> Any:
+def resolved(setting: Setting, given_value: GivenValue) -> Any:
     """The value with its paths made absolute and an empty default filled in. Raises SettingsError."""
     if setting.about.resolve is None:
-        return given.value
+        return given_value.value
     try:
-        return setting.about.resolve(given.value, given.base)
+        return setting.about.resolve(given_value.value, given_value.base)
     except (OSError, RuntimeError, ValueError) as exc:
         key = setting.key
-        raise SettingsError(f"{given.source}: {key} cannot be used: {exc}", remedy=f"Correct {key}.") from exc
+        raise SettingsError(f"{given_value.source}: {key} cannot be used: {exc}", remedy=f"Correct {key}.") from exc

@@ -114,7 +114,7 @@ def _answer(module: str, name: str, args: dict[str, Any], ctx: CallContext | Non
             )
         result = asyncio.run(function.invoke(args, ctx))
     except ProviderError as error:
-        cause, code = (one.name if one is not None else "" for one in (error.cause, error.code))
+        cause, code = (each.name if each is not None else "" for each in (error.cause, error.code))
         return FunctionAnswer(failure=FunctionFailure(str(error), cause, code))
     except Exception as error:  # noqa: BLE001 - the function is not ours, and its caller hears of all of it
         return FunctionAnswer(failure=FunctionFailure(f"{type(error).__name__}: {error}"))

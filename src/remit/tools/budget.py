@@ -38,20 +38,20 @@ def parse_budget(raw: Mapping[str, object] | None) -> ToolBudget | None:
     return msgspec.convert(raw, ToolBudget)
 
 
-def tighter(one: ToolBudget | None, other: ToolBudget | None) -> ToolBudget | None:
+def tighter(budget: ToolBudget | None, other: ToolBudget | None) -> ToolBudget | None:
     """The smaller of each limit."""
-    if one is None or other is None:
-        return one or other
+    if budget is None or other is None:
+        return budget or other
     return ToolBudget(
-        max_steps=_least(one.max_steps, other.max_steps),
-        max_calls=_least(one.max_calls, other.max_calls),
-        max_wall_ms=_least(one.max_wall_ms, other.max_wall_ms),
+        max_steps=_least(budget.max_steps, other.max_steps),
+        max_calls=_least(budget.max_calls, other.max_calls),
+        max_wall_ms=_least(budget.max_wall_ms, other.max_wall_ms),
     )
 
 
-def _least(one: int | None, other: int | None) -> int | None:
-    return min((each for each in (one, other) if each is not None), default=None)
+def _least(limit: int | None, other: int | None) -> int | None:
+    return min((each for each in (limit, other) if each is not None), default=None)
 
 
-def _invalid(why: str) -> UsageError:
-    return UsageError(why, code=Code.INVALID_BUDGET, remedy=f"A budget may hold {', '.join(KEYS)}.")
+def _invalid(reason: str) -> UsageError:
+    return UsageError(reason, code=Code.INVALID_BUDGET, remedy=f"A budget may hold {', '.join(KEYS)}.")

@@ -184,11 +184,11 @@ class _Weights:
 def _all(document: SchemaDocument) -> Iterator[Schema]:
     """Every schema of a document, each once."""
     stack: list[Any] = [document.root]
-    seen: set[int] = set()
+    ids: set[int] = set()
     while stack:
         schema = stack.pop()
-        if isinstance(schema, dict) and id(schema) not in seen:
-            seen.add(id(schema))
+        if isinstance(schema, dict) and id(schema) not in ids:
+            ids.add(id(schema))
             yield schema
             stack.extend(child for _, child in children(schema))
             stack.extend(target for _, target in document.targets(schema))

@@ -163,14 +163,14 @@ class _Search:
             if at[-1] == "oneOf" and accepted > 1:
                 self._add(Code.type_mismatch, path, f"matches {accepted} alternatives that exclude each other")
             return
-        seen = [self._followed(branch) for branch in branches]
-        fitting = [index for index, branch in enumerate(seen) if _admits(branch, value)]
+        followed = [self._followed(branch) for branch in branches]
+        fitting = [index for index, branch in enumerate(followed) if _admits(branch, value)]
         if not fitting:
             self._add(
-                Code.type_mismatch, path, _wrong_type([kind for each in seen for kind in _kinds(each) or ()], value)
+                Code.type_mismatch, path, _wrong_type([kind for each in followed for kind in _kinds(each) or ()], value)
             )
             return
-        fitting = [index for index in fitting if _bears_tag(seen[index], value)] or fitting
+        fitting = [index for index in fitting if _bears_tag(followed[index], value)] or fitting
         if len(fitting) == 1:
             self.look((*at, fitting[0]), value, path)
         else:

@@ -122,11 +122,11 @@ class FunctionTool(Generic[P, R_co]):
                 reason, cause=Code.NetworkError, code=Code.TOOL_UNAVAILABLE, frames=frames_of(error)
             ) from error
 
-    async def _run(self, call: Callable[..., Any], given: dict[str, Any], threads: Threads | None) -> ToolResult:
+    async def _run(self, call: Callable[..., Any], args: dict[str, Any], threads: Threads | None) -> ToolResult:
         try:
             if not self.is_async:
-                return await (threads or Threads(1)).run(lambda: _result(_run(call, given)))
-            value = await call(**given)
+                return await (threads or Threads(1)).run(lambda: _result(_run(call, args)))
+            value = await call(**args)
         except (SystemExit, KeyboardInterrupt) as error:  # a tool ends a call, never the process that serves it
             text = exit_words(error)
             if not text:
@@ -247,9 +247,9 @@ def _signature_called(function: Callable[..., Any], context: str | None) -> insp
     return signature.replace(parameters=parameters)
 
 
-def _run(function: Callable[..., Any], given: dict[str, Any]) -> Any:
+def _run(function: Callable[..., Any], args: dict[str, Any]) -> Any:
     try:
-        return function(**given)
+        return function(**args)
     except StopIteration as error:  # a future cannot carry it: the call would never end
         raise RuntimeError("the tool raised StopIteration") from error
 
@@ -282,9 +282,9 @@ def _check_options(name: str, grade: Level, *, effects: bool, timeout: float, bu
         raise UsageError(f"{name}: a timeout of {timeout} s is not positive and finite", remedy="Give it in seconds.")
 
 
-def _terms(name: str, given: bool | Mapping[str, Any] | SandboxTerms, *, unprotected: bool) -> SandboxTerms | None:
+def _terms(name: str, option: bool | Mapping[str, Any] | SandboxTerms, *, unprotected: bool) -> SandboxTerms | None:
     try:
-        terms = terms_of(msgspec.convert(dict(given), SandboxTerms) if isinstance(given, Mapping) else given)
+        terms = terms_of(msgspec.convert(dict(option), SandboxTerms) if isinstance(option, Mapping) else option)
     except msgspec.ValidationError as error:
         remedy = "Give True, or any of roots, writable, network and limits."
         raise UsageError(f"{name}: sandbox: {error}", remedy=remedy) from error

@@ -168,14 +168,14 @@ def _described(
     function: Callable[..., Any], parameter: inspect.Parameter, hint: Any, definitions: JsonSchema
 ) -> JsonSchema:
     try:
-        schema, found = _schema(hint)
+        schema, named = _schema(hint)
     except TypeError as error:
         reason = str(error).splitlines()[-1].removesuffix(" is not supported")
         raise SchemaError(
             f"{_title(function)}: the type hint of parameter {parameter.name} has no JSON schema: {reason}",
             remedy=_REMEDY,
         ) from error
-    for name, definition in found.items():
+    for name, definition in named.items():
         if definitions.setdefault(name, definition) != definition:
             raise SchemaError(
                 f"{_title(function)}: parameter {parameter.name} uses a second type called {name}",

@@ -59,9 +59,9 @@ def same_place(schema: Schema) -> Iterator[tuple[Pointer, Any]]:
 
 
 def _found(
-    schema: Schema, one: tuple[str, ...], lists: tuple[str, ...], maps: tuple[str, ...]
+    schema: Schema, single: tuple[str, ...], lists: tuple[str, ...], maps: tuple[str, ...]
 ) -> Iterator[tuple[Pointer, Any]]:
-    for keyword in one:
+    for keyword in single:
         if isinstance(schema.get(keyword), dict | bool):
             yield (keyword,), schema[keyword]
     for keyword in lists:
@@ -95,11 +95,11 @@ class SchemaDocument:
     def parts(self, schema: Schema | None = None) -> Iterator[Schema]:
         """A schema (the root) and all it is combined from, each once: what looks at the same place, not negated."""
         stack: list[Any] = [self.root if schema is None else schema]
-        seen: set[int] = set()
+        ids: set[int] = set()
         while stack:
             part = stack.pop()
-            if isinstance(part, dict) and id(part) not in seen:
-                seen.add(id(part))
+            if isinstance(part, dict) and id(part) not in ids:
+                ids.add(id(part))
                 yield part
                 stack.extend(child for steps, child in same_place(part) if steps[0] != "not")
                 stack.extend(target for _, target in self.targets(part))
@@ -144,7 +144,7 @@ def text_of(pointer: Pointer) -> str:
 
 def _unescaped(step: str) -> str:
     decoded = re.sub(
-        rb"%([0-9A-Fa-f]{2})", lambda found: bytes.fromhex(found[1].decode()), step.encode(errors="replace")
+        rb"%([0-9A-Fa-f]{2})", lambda match: bytes.fromhex(match[1].decode()), step.encode(errors="replace")
     )
     return decoded.decode(errors="replace").replace("~1", "/").replace("~0", "~")
 

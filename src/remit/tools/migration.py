@@ -81,8 +81,8 @@ class Migration:
             _interrupt(thread)
             raise self._failed(f"it did not end within {seconds:g} s") from None
 
-    def _failed(self, why: str) -> UsageError:
-        msg = f"{self.tool}: the migration from {self.recorded} failed: {why}"
+    def _failed(self, reason: str) -> UsageError:
+        msg = f"{self.tool}: the migration from {self.recorded} failed: {reason}"
         return UsageError(msg, code=Code.INVALID_TOOL_ARGS, remedy="Fix the migration, then resume the job.")
 
 
@@ -106,10 +106,10 @@ class Migrations:
 
     def __init__(self, migrations: Iterable[Migration] = ()) -> None:
         self._found: dict[tuple[str, str], Migration] = {}
-        for one in migrations:
-            key = (one.tool, one.recorded.removeprefix(_DIGEST))
-            if self._found.setdefault(key, one) is not one:
-                msg = f"two migrations are for {one.tool} as of {one.recorded}"
+        for each in migrations:
+            key = (each.tool, each.recorded.removeprefix(_DIGEST))
+            if self._found.setdefault(key, each) is not each:
+                msg = f"two migrations are for {each.tool} as of {each.recorded}"
                 raise NameInvalidError(msg, remedy="Keep one of them.")
 
     def all(self) -> list[Migration]:

@@ -223,12 +223,12 @@ def _below(document: SchemaDocument, schema: Schema, item: Any) -> Iterator[tupl
 def _parts(document: SchemaDocument, schema: Schema, item: Any) -> Iterator[Schema]:
     """Yield a schema and all that it is combined from at the same place, of alternatives the only one that fits."""
     stack: list[Any] = [schema]
-    seen: set[int] = set()
+    ids: set[int] = set()
     while stack:
         part = stack.pop(0)
-        if not isinstance(part, dict) or id(part) in seen:
+        if not isinstance(part, dict) or id(part) in ids:
             continue
-        seen.add(id(part))
+        ids.add(id(part))
         yield part
         stack += [target for _, target in document.targets(part)]
         both = part.get("allOf")

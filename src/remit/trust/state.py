@@ -72,14 +72,14 @@ class Register:
     def files(self) -> list[TrustedFile]:
         """Every settings file that is trusted, by path."""
         files_read = [self._read(place, TrustedFile) for place in sorted(self.folder.glob("file-*.json"))]
-        return sorted((one for one in files_read if one is not None), key=lambda one: one.file)
+        return sorted((file for file in files_read if file is not None), key=lambda file: file.file)
 
-    def keep(self, one: TrustedFile | TrustedJournal) -> None:
+    def keep(self, entry: TrustedFile | TrustedJournal) -> None:
         """Keep an entry, in place of any other for the same path. Raises OSError."""
-        kind, path = ("file", one.file) if isinstance(one, TrustedFile) else ("journal", one.journal)
+        kind, path = ("file", entry.file) if isinstance(entry, TrustedFile) else ("journal", entry.journal)
         place = self._place(kind, Path(path))
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        replace_file(place, msgspec.json.encode(one))
+        replace_file(place, msgspec.json.encode(entry))
 
     def forget(self, path: Path) -> bool:
         """Drop what is kept of a settings file; whether there was something. Raises OSError."""
@@ -171,28 +171,34 @@ class FolderTrust(msgspec.Struct, frozen=True, kw_only=True):
 
 def standing(settings: Settings, register: Register, env: Mapping[str, str]) -> FolderTrust:
     """Return how a folder stands. With REMIT_TRUST=1 nothing is left to ask."""
-    said = env.get(TRUST) == "1"
-    found, file = () if said else claims(settings, env), kept_as(settings)
+    trusts_all = env.get(TRUST) == "1"
+    claimed, file = () if trusts_all else claims(settings, env), kept_as(settings)
     return FolderTrust(
         settings=settings,
-        claims=found,
+        claims=claimed,
         file=file,
         owner=next((path.stat().st_uid for path in (file, *beside_in(settings)) if path.exists()), os.getuid()),
-        digests=digests(settings, env) if found else {},
+        digests=digests(settings, env) if claimed else {},
         kept=register.file(file),
-        journal=None if said else _foreign_journal(settings, register),
+        journal=None if trusts_all else _foreign_journal(settings, register),
     )
 
 
-def trust(found: FolderTrust, register: Register, *, edits: bool, now: int) -> None:
+def trust(folder_trust: FolderTrust, register: Register, *, edits: bool, now: int) -> None:
     """Keep that someone agreed. Raises SettingsError if it cannot be kept."""
     try:
-        if found.claims:
+        if folder_trust.claims:
             register.keep(
-                TrustedFile(file=str(found.file), owner=found.owner, digests=found.digests, edits=edits, at=now)
+                TrustedFile(
+                    file=str(folder_trust.file),
+                    owner=folder_trust.owner,
+                    digests=folder_trust.digests,
+                    edits=edits,
+                    at=now,
+                )
             )
-        if found.journal is not None:
-            _keep_journal(found.journal, register)
+        if folder_trust.journal is not None:
+            _keep_journal(folder_trust.journal, register)
     except OSError as error:
         reason = f"{register.folder}: {error.strerror or error}"
         raise SettingsError(reason, remedy="Make that folder writable, or set REMIT_TRUST=1.") from error
@@ -243,13 +249,17 @@ _LOOK: Final = (
 )
 
 
-def untrusted(found: FolderTrust, remedy: str = _LOOK) -> SettingsError:
+def untrusted(folder_trust: FolderTrust, remedy: str = _LOOK) -> SettingsError:
     """The refusal of what would use an untrusted folder."""
-    place = (found.settings.file or found.settings.folder) if not found.settings_trusted else found.journal
-    if found.changed:
-        names = ", ".join(Path(name).name for name in found.changed)
+    place = (
+        (folder_trust.settings.file or folder_trust.settings.folder)
+        if not folder_trust.settings_trusted
+        else folder_trust.journal
+    )
+    if folder_trust.changed:
+        names = ", ".join(Path(name).name for name in folder_trust.changed)
         reason = f"{place} was trusted, and has changed since: {names}"
-    elif found.settings_trusted:
+    elif folder_trust.settings_trusted:
         reason = (
             f"{place} is not trusted: it came with the folder, which may have moved, or was created under {TRUST}=1"
         )
@@ -262,8 +272,8 @@ def _foreign_journal(settings: Settings, register: Register) -> Path | None:
     path = own_journal(settings)
     if path is None or not path.exists():
         return None
-    kept, now = register.journal(path), path.stat()
-    return None if kept is not None and (kept.device, kept.inode) == (now.st_dev, now.st_ino) else path
+    recorded, now = register.journal(path), path.stat()
+    return None if recorded is not None and (recorded.device, recorded.inode) == (now.st_dev, now.st_ino) else path
 
 
 def _keep_journal(path: Path, register: Register) -> None:

@@ -129,7 +129,7 @@ def open_store(url: str, clock: Clock) -> Store:
     if len(urls := shards_in(url)) > 1:
         from remit.journal.sharded.store import ShardedStore  # noqa: PLC0415 - few journals have shards
 
-        return ShardedStore(urls, lambda one: open_shard(one, clock))
+        return ShardedStore(urls, lambda address: open_shard(address, clock))
     place = url.removeprefix(SQLITE)
     scheme, separator, _ = place.partition("://")
     if not separator:

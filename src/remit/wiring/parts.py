@@ -164,7 +164,7 @@ def people_of(parts: Iterable[Capability], opened: Parts) -> People | None:
 def stand_ins_of(parts: Iterable[Capability], opened: Parts) -> FindStandIns | None:
     """Return who stands in for whom, as the first part says; None: no one does. Raises UsageError or SettingsError."""
     openers = (_resolved(part.name, part.stand_ins) for part in parts if part.stand_ins)
-    return next((found for found in (opener(opened) for opener in openers) if found is not None), None)
+    return next((stand_in for stand_in in (opener(opened) for opener in openers) if stand_in is not None), None)
 
 
 def engine_of(parts: Iterable[Capability], settings: Settings, work: Work) -> LocalEngine:
@@ -243,8 +243,8 @@ def command_of(parts: Iterable[Capability], word: str) -> click.Command | None:
     for part in parts:
         for command in part.commands:
             if command.word == word:
-                found: click.Command = _resolved(part.name, command.command)
-                return found
+                click_command: click.Command = _resolved(part.name, command.command)
+                return click_command
     return None
 
 
@@ -314,6 +314,6 @@ def _resolved(name: str, reference: str) -> Any:
         raise _unloadable(name, reason, "Correct or install what it needs") from error
 
 
-def _unloadable(name: str, why: str, remedy: str) -> UsageError:
+def _unloadable(name: str, reason: str, remedy: str) -> UsageError:
     remedy = f"{remedy}, or take {name} out of app.capabilities."
-    return UsageError(f"the part {name}: {why}", code=Code.MODULE_UNLOADABLE, remedy=remedy)
+    return UsageError(f"the part {name}: {reason}", code=Code.MODULE_UNLOADABLE, remedy=remedy)

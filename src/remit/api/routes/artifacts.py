@@ -15,10 +15,10 @@ _HEADERS: Final = {
 """No browser shows what a program made as if it were ours."""
 
 
-async def read(asked: ApiRequest) -> DetailedAnswer:
+async def read(request: ApiRequest) -> DetailedAnswer:
     """Answer with the bytes of one artifact, by the digest that the list names. They are never shown by a browser."""
-    job = await asked.service.jobs.find(asked.path["job"])
-    data = await asked.service.artifacts.read(job, asked.path["digest"])
+    job = await request.service.jobs.find(request.path["job"])
+    data = await request.service.artifacts.read(job, request.path["digest"])
     return DetailedAnswer(value=data, headers=dict(_HEADERS), media=BYTES)
 
 

@@ -46,57 +46,59 @@ class DecideBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     reason: str = ""
 
 
-async def pending(asked: ApiRequest) -> list[ConfirmationView]:
+async def pending(request: ApiRequest) -> list[ConfirmationView]:
     """List questions: those that can still be answered, or those that cannot any more."""
-    query: PendingQuery = asked.query
+    query: PendingQuery = request.query
     wanted = QuestionFilter(
         tool=query.tool, recipe=query.recipe, labels=labels_of(query.label), principal=query.principal
     )
     if query.state == "pending":
-        return await _open(asked, query, wanted)
+        return await _open(request, query, wanted)
     caller = f"job/{query.job}" if query.job else ""
-    answered = await asked.service.confirmations.answered(limit=query.limit)
+    answered = await request.service.confirmations.answered(limit=query.limit)
     matches = wanted.of(view for view in answered if caller in {"", view.caller})
-    return [view for view in matches if sees_tool(asked.access, view.tool)]
+    return [view for view in matches if sees_tool(request.access, view.tool)]
 
 
-async def _open(asked: ApiRequest, query: PendingQuery, wanted: QuestionFilter) -> list[ConfirmationView]:
+async def _open(request: ApiRequest, query: PendingQuery, wanted: QuestionFilter) -> list[ConfirmationView]:
     """The first open questions that the token may see: a list that is shorter than its limit is the end."""
     confirmations: list[ConfirmationView] = []
     after = query.after
     while len(confirmations) < query.limit:
-        page = await asked.service.confirmations.pending(query.job or None, only=wanted, limit=query.limit, after=after)
-        confirmations += [view for view in page if sees_tool(asked.access, view.tool)]
+        page = await request.service.confirmations.pending(
+            query.job or None, only=wanted, limit=query.limit, after=after
+        )
+        confirmations += [view for view in page if sees_tool(request.access, view.tool)]
         if len(page) < query.limit:
             break
         after = page[-1].confirmation
     return confirmations[: query.limit]
 
 
-async def approve(asked: ApiRequest) -> ConfirmationView:
+async def approve(request: ApiRequest) -> ConfirmationView:
     """Approve the exact call with this digest."""
-    return await _decide(asked, "approve")
+    return await _decide(request, "approve")
 
 
-async def deny(asked: ApiRequest) -> ConfirmationView:
+async def deny(request: ApiRequest) -> ConfirmationView:
     """Deny the call; the reason reaches the caller."""
-    return await _decide(asked, "deny")
+    return await _decide(request, "deny")
 
 
-async def _decide(asked: ApiRequest, decision: Literal["approve", "deny"]) -> ConfirmationView:
-    body: DecideBody = asked.body
-    return await asked.service.confirmations.decide(
-        asked.path["confirmation"],
+async def _decide(request: ApiRequest, decision: Literal["approve", "deny"]) -> ConfirmationView:
+    body: DecideBody = request.body
+    return await request.service.confirmations.decide(
+        request.path["confirmation"],
         decision,
         digest=body.digest,
-        by=asked.principal,
+        by=request.principal,
         reason=body.reason,
-        proof=_proof(asked),
+        proof=_proof(request),
     )
 
 
-def _proof(asked: ApiRequest) -> ProofKind:
-    return "token" if asked.access.principal else ""
+def _proof(request: ApiRequest) -> ProofKind:
+    return "token" if request.access.principal else ""
 
 
 _ANSWER: Final = {"digest": "sha256:…", "reason": "checked with the customer"}

@@ -71,32 +71,32 @@ class Replayed(msgspec.Struct, frozen=True, kw_only=True):
     report: ReplayReport
 
 
-async def events(asked: ApiRequest) -> EventPage:
+async def events(request: ApiRequest) -> EventPage:
     """Show recorded events in their order, page by page."""
-    query: EventQuery = asked.query
-    stream = asked.service.streams.name(await _known(asked))
-    read_events = (await asked.service.streams.events(stream, query.after))[: query.limit]
+    query: EventQuery = request.query
+    stream = request.service.streams.name(await _known(request))
+    read_events = (await request.service.streams.events(stream, query.after))[: query.limit]
     items = [_event(event) for event in read_events]
     return EventPage(items=items, next=read_events[-1].seq if len(read_events) == query.limit else None)
 
 
-async def follow(asked: ApiRequest) -> AsyncIterator[SentEvent]:
+async def follow(request: ApiRequest) -> AsyncIterator[SentEvent]:
     """Send each event as it is recorded, until the job has ended; `Last-Event-ID` goes on after that event."""
-    last = asked.headers.get("last-event-id", "0")
+    last = request.headers.get("last-event-id", "0")
     if not (last.isascii() and last.isdigit() and len(last) <= len(str(MAX_INT)) and int(last) <= MAX_INT):
         raise HttpProblem(Code.REQUEST_INVALID, "Last-Event-ID is the id of an event.")
-    stream = asked.service.streams.name(await _known(asked))
-    async for event in asked.service.streams.follow(stream, int(last)):
+    stream = request.service.streams.name(await _known(request))
+    async for event in request.service.streams.follow(stream, int(last)):
         yield SentEvent(str(event.seq), event.kind, _event(event))
 
 
-async def said(asked: ApiRequest) -> AsyncIterator[SentEvent]:
+async def said(request: ApiRequest) -> AsyncIterator[SentEvent]:
     """Send what models say while they say it, if this server works on the job, until the job has ended.
 
     Nothing of it is recorded yet. The event is the kind of piece: `text`, `reasoning` or `call`.
     """
-    job = await _known(asked)
-    streams = asked.service.streams
+    job = await _known(request)
+    streams = request.service.streams
     pieces, ended = streams.said(job), asyncio.ensure_future(_ended(streams, streams.name(job)))
     piece = asyncio.ensure_future(anext(pieces))
     try:
@@ -120,17 +120,17 @@ async def _ended(streams: Streams, stream: str) -> None:
         pass
 
 
-async def replay(asked: ApiRequest) -> Replayed:
+async def replay(request: ApiRequest) -> Replayed:
     """Run a job's recipe again on its record alone. Nothing is called; the first difference is shown.
 
     What `jobs.mismatch` refuses is refused here too, unless `anyway` is set.
     """
-    replay_report = await asked.service.jobs.replay(asked.path["job"], anyway=asked.query.anyway)
+    replay_report = await request.service.jobs.replay(request.path["job"], anyway=request.query.anyway)
     return Replayed(report=replay_report)
 
 
-async def _known(asked: ApiRequest) -> str:
-    return await asked.service.jobs.find(asked.path["job"])
+async def _known(request: ApiRequest) -> str:
+    return await request.service.jobs.find(request.path["job"])
 
 
 def _event(event: Event) -> EventView:

@@ -70,9 +70,9 @@ class StartBody(Filing, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Whom its values are about, so that they can be erased."""
 
 
-async def page(asked: ApiRequest) -> JobPage:
+async def page(request: ApiRequest) -> JobPage:
     """List jobs, newest first, page by page."""
-    query: JobQuery = asked.query
+    query: JobQuery = request.query
     labels, bounds = conditions(query.label)
     wanted = JobSearch(
         states=query.state,
@@ -81,58 +81,58 @@ async def page(asked: ApiRequest) -> JobPage:
         since=query.since,
         until=query.until,
         text=query.text,
-        principal=asked.principal if asked.access.tools else query.principal,
+        principal=request.principal if request.access.tools else query.principal,
         before=query.before,
         limit=query.limit,
     )
-    listing = await asked.service.jobs.search(wanted)
+    listing = await request.service.jobs.search(wanted)
     return JobPage(items=listing.rows, next=listing.next)
 
 
-async def table(asked: ApiRequest) -> DetailedAnswer:
+async def table(request: ApiRequest) -> DetailedAnswer:
     """List jobs as comma-separated values, newest first, at most `limit`."""
     rows: list[JobRow] = []
-    before: str | None = asked.query.before
-    while before is not None and (room := asked.query.limit - len(rows)) > 0:
-        found = await page(asked._replace(query=msgspec.structs.replace(asked.query, before=before, limit=room)))
-        rows += found.items
-        before = found.next
+    before: str | None = request.query.before
+    while before is not None and (room := request.query.limit - len(rows)) > 0:
+        job_page = await page(request._replace(query=msgspec.structs.replace(request.query, before=before, limit=room)))
+        rows += job_page.items
+        before = job_page.next
     return DetailedAnswer(value=job_table(rows), media=MEDIA)
 
 
-async def start(asked: ApiRequest) -> JobRow:
+async def start(request: ApiRequest) -> JobRow:
     """Start a job that runs a recipe or carries out a plan. It is durable when this answers."""
-    body: StartBody = asked.body
+    body: StartBody = request.body
     if bool(body.recipe) == (body.plan is not None):
         raise UsageError("Give either recipe or plan.", code=Code.INVALID_INPUT)
-    options = body.options(asked, delay_s=body.delay_s, subject=body.subject)
-    return await held_row(asked, await body.met(options, _started(asked, body, options)))
+    options = body.options(request, delay_s=body.delay_s, subject=body.subject)
+    return await held_row(request, await body.met(options, _started(request, body, options)))
 
 
-async def view(asked: ApiRequest) -> JobView:
+async def view(request: ApiRequest) -> JobView:
     """Show one job: input, steps, waits, result or error."""
-    job = await asked.service.jobs.find(asked.path["job"])
-    await _held(asked, job)
-    return await asked.service.jobs.view(job)
+    job = await request.service.jobs.find(request.path["job"])
+    await _held(request, job)
+    return await request.service.jobs.view(job)
 
 
-async def row(asked: ApiRequest) -> JobRow:
+async def row(request: ApiRequest) -> JobRow:
     """Show where a job stands, by its identifier, an ending of it that fits only one, or `last`."""
-    return await held_row(asked, await asked.service.jobs.find(asked.path["job"]))
+    return await held_row(request, await request.service.jobs.find(request.path["job"]))
 
 
-async def held_row(asked: ApiRequest, job: str) -> JobRow:
+async def held_row(request: ApiRequest, job: str) -> JobRow:
     """A job's row, held back for as long as the request wants to wait."""
-    await _held(asked, job)
-    return await asked.service.jobs.row(job)
+    await _held(request, job)
+    return await request.service.jobs.row(job)
 
 
-async def _started(asked: ApiRequest, body: StartBody, options: Options) -> str:
+async def _started(request: ApiRequest, body: StartBody, options: Options) -> str:
     if body.plan is None:
-        return await asked.service.jobs.start_named(body.recipe, body.input, options)
-    tools = {word for tool in await asked.service.tools.views() for word in (tool.name, tool.key, tool.wire_name)}
-    plan = read_plan(body.plan, tools=tools, recipes=asked.service.recipes.names())
-    return await asked.service.jobs.start_plan(plan, body.input, options)
+        return await request.service.jobs.start_named(body.recipe, body.input, options)
+    tools = {word for tool in await request.service.tools.views() for word in (tool.name, tool.key, tool.wire_name)}
+    plan = read_plan(body.plan, tools=tools, recipes=request.service.recipes.names())
+    return await request.service.jobs.start_plan(plan, body.input, options)
 
 
 def labels_of(texts: tuple[str, ...]) -> dict[str, str]:
@@ -143,10 +143,10 @@ def labels_of(texts: tuple[str, ...]) -> dict[str, str]:
     return {key: value for key, _, value in pairs}
 
 
-async def _held(asked: ApiRequest, job: str) -> None:
+async def _held(request: ApiRequest, job: str) -> None:
     """Hold the answer until the job is at rest, or the time is over."""
-    if asked.query.wait:
-        await held(asked, asked.service.jobs.settled([job]), asked.query.wait)
+    if request.query.wait:
+        await held(request, request.service.jobs.settled([job]), request.query.wait)
 
 
 _ONE: Final = "/v1/jobs/{job}"

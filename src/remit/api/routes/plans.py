@@ -28,12 +28,12 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
     problems: list[PlanProblem]
 
 
-async def check(asked: ApiRequest) -> Checked:
+async def check(request: ApiRequest) -> Checked:
     """Say all that is wrong with a plan, with the tools and recipes that there are. Nothing is recorded or run."""
-    body: CheckBody = asked.body
-    tools = {word for tool in await asked.service.tools.views() for word in (tool.name, tool.key, tool.wire_name)}
+    body: CheckBody = request.body
+    tools = {word for tool in await request.service.tools.views() for word in (tool.name, tool.key, tool.wire_name)}
     try:
-        plan = read_plan(body.plan, tools=tools, recipes=asked.service.recipes.names())
+        plan = read_plan(body.plan, tools=tools, recipes=request.service.recipes.names())
     except InvalidPlanError as error:
         return Checked(ok=False, plan_hash="", problems=error.problems)
     return Checked(ok=True, plan_hash=plan_hash(plan), problems=[])

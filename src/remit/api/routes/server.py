@@ -26,29 +26,29 @@ async def live(_asked: ApiRequest) -> Live:
     return Live()
 
 
-async def ready(asked: ApiRequest) -> DetailedAnswer:
+async def ready(request: ApiRequest) -> DetailedAnswer:
     """Say whether work can be taken: the journal answers, every required dependency is there, and no stop was asked."""
-    if asked.service.health.stopping():
+    if request.service.health.stopping():
         raise HttpProblem(Code.SERVER_STOPPING)
-    require_room(asked.service.health)  # to look at the journal is to wait until all of it is written
-    health = await asked.service.health.ready()
+    require_room(request.service.health)  # to look at the journal is to wait until all of it is written
+    health = await request.service.health.ready()
     if health.missing_required:
         return DetailedAnswer(value=health.refusal(), status=_NOT_READY)
     return DetailedAnswer(value=msgspec.to_builtins(health))
 
 
-async def metrics(asked: ApiRequest) -> DetailedAnswer:
+async def metrics(request: ApiRequest) -> DetailedAnswer:
     """Show every counter and gauge in the text format of Prometheus."""
     from remit.api.exposition import exposed  # noqa: PLC0415 - an extra
 
-    return DetailedAnswer(value=exposed(await asked.service.health.metrics()), media=_TEXT)
+    return DetailedAnswer(value=exposed(await request.service.health.metrics()), media=_TEXT)
 
 
-async def document(asked: ApiRequest) -> DetailedAnswer:
+async def document(request: ApiRequest) -> DetailedAnswer:
     """Show the OpenAPI 3.1 document of this server."""
     from remit.api.openapi import openapi  # noqa: PLC0415 - few ask for it
 
-    return DetailedAnswer(value=openapi(asked.routes))
+    return DetailedAnswer(value=openapi(request.routes))
 
 
 ROUTES: Final = (

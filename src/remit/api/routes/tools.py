@@ -44,16 +44,16 @@ class ExecuteBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     timeout_ms: Annotated[int, msgspec.Meta(ge=1, le=86_400_000)] | None = None
 
 
-async def explain(asked: ApiRequest) -> Explanation:
+async def explain(request: ApiRequest) -> Explanation:
     """Say what policy would do with a call, and what part each rule has in that. Nothing is called."""
-    body: ExplainBody = asked.body
-    who = body.principal or asked.principal
-    return await asked.service.policy.explain(
+    body: ExplainBody = request.body
+    who = body.principal or request.principal
+    return await request.service.policy.explain(
         body.tool, body.args, principal=who, kind=body.kind, recipe=body.recipe, given=body.given
     )
 
 
-async def execute(asked: ApiRequest) -> DetailedAnswer:
+async def execute(request: ApiRequest) -> DetailedAnswer:
     """Call a tool through the gateway.
 
     200 with the outcome, whatever it is: `ok`, `failed` or `blocked` with a code. 202 if a person has to approve first:
@@ -61,17 +61,17 @@ async def execute(asked: ApiRequest) -> DetailedAnswer:
     `Retry-After` says when it may be made again. 503 while a required dependency is
     missing.
     """
-    body: ExecuteBody = asked.body
+    body: ExecuteBody = request.body
     _check_name(body.tool_name)
-    await require_deps(asked.service.health)
-    outcome = await asked.service.sessions.call(
-        await asked.session(),
+    await require_deps(request.service.health)
+    outcome = await request.service.sessions.call(
+        await request.session(),
         body.tool_name,
         body.args,
-        key=asked.key,
+        key=request.key,
         timeout_s=body.timeout_ms / 1_000 if body.timeout_ms is not None else None,
-        only=asked.access.tools,
-        trace_id=asked.trace.trace_id if asked.trace.given else "",
+        only=request.access.tools,
+        trace_id=request.trace.trace_id if request.trace.given else "",
     )
     later = {} if outcome.again_ms is None else {"retry-after": str(-(-outcome.again_ms // 1_000))}
     return DetailedAnswer(value=outcome, status=PENDING if outcome.status == "pending" else 0, headers=later)

@@ -31,15 +31,15 @@ def command(state: CommandState, live: bool) -> int:
     async def look() -> list[Check]:
         return [check async for check in checks(state, live=live)]
 
-    found = run_to_end(look())
-    state.show([check._asdict() for check in found], lambda state, _: _print(state, found))
-    return exit_codes.ERROR if any(check.verdict == "fail" for check in found) else exit_codes.OK
+    results = run_to_end(look())
+    state.show([check._asdict() for check in results], lambda state, _: _print(state, results))
+    return exit_codes.ERROR if any(check.verdict == "fail" for check in results) else exit_codes.OK
 
 
-def _print(state: CommandState, found: list[Check]) -> None:
+def _print(state: CommandState, checks: list[Check]) -> None:
 
     out = state.output.out
-    for name, verdict, detail, remedy, code in found:
+    for name, verdict, detail, remedy, code in checks:
         out.line(f"{out.style(f'{verdict:<4}', verdict)}  {name:<9}  {f'{code}: ' * bool(code)}{one_line(detail)}")
         if remedy:
             out.line(f"      {out.style('->', 'cyan')} {one_line(remedy)}")

@@ -258,9 +258,9 @@ class _Told:
                 self._known[row.job] = now
                 self._tell(row, *now)
 
-    def _tell(self, row: JobRow, shown: str, told: str) -> None:
+    def _tell(self, row: JobRow, shown: str, happening: str) -> None:
         if self._state.as_json:
             self._state.output.json(row)
         else:
-            parts = (clock_time(row.updated_at), row.job, shown, row.name, one_line(told))
+            parts = (clock_time(row.updated_at), row.job, shown, row.name, one_line(happening))
             self._state.output.out.line("  ".join(filter(None, parts)))

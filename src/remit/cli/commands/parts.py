@@ -40,17 +40,17 @@ def _print(state: CommandState, rows: list[dict[str, Any]]) -> None:
     table(state.output.out, columns, shown)
 
 
-def _row(found: KnownPart, named: tuple[str, ...]) -> dict[str, Any]:
-    part = found.part
-    state = "used" if found.name in named else "unused"
-    if not found.source:
+def _row(known: KnownPart, named: tuple[str, ...]) -> dict[str, Any]:
+    part = known.part
+    state = "used" if known.name in named else "unused"
+    if not known.source:
         state = "not installed"
     elif part is not None:
         lacking = f"lacks {', '.join(part.missing)}" if part.missing else "ready"
         state = f"{lacking}: pip install 'remit[{part.extra}]'" if part.missing and part.extra else lacking
     return {
-        "part": found.name,
-        "source": found.source,
+        "part": known.name,
+        "source": known.source,
         "state": state,
         "missing": list(part.missing) if part is not None else [],
         "brings": list(_brings(part)) if part is not None else [],

@@ -190,14 +190,14 @@ def _confirm_cost(state: CommandState, job: str, *, yes: bool) -> None:
         click.confirm("Ask again?", err=True, abort=True)
 
 
-def _live(state: CommandState, given: str, live: str, *, anyway: bool, yes: bool) -> int:
+def _live(state: CommandState, recorded: str, live: str, *, anyway: bool, yes: bool) -> int:
     from remit.service.live import LiveReport
 
     if live == "models":
-        _confirm_cost(state, given, yes=yes)
+        _confirm_cost(state, recorded, yes=yes)
 
     async def look(remit: Opened) -> tuple[ReplayReport, LiveReport]:
-        job = await remit.service.jobs.find(given)
+        job = await remit.service.jobs.find(recorded)
         report, sessions = await remit.service.jobs.replay(job, anyway=anyway), remit.service.sessions
         return report, await (sessions.asked_again(job) if live == "models" else sessions.again(job))
 
@@ -248,14 +248,14 @@ def _many(state: CommandState, since: str | None, states: tuple[str, ...], *, an
         return [each for each in replays if not _is_session(each.job) or each.report is None or each.report.steps]
 
     with reserved_stdout():
-        found = state.ask(look)
-    state.show(found, _print_many)
-    if any(replayed.report is not None and _differs(replayed.report) for replayed in found):
+        jobs_replayed = state.ask(look)
+    state.show(jobs_replayed, _print_many)
+    if any(replayed.report is not None and _differs(replayed.report) for replayed in jobs_replayed):
         return exit_codes.DIVERGED
-    return exit_codes.ERROR if any(replayed.report is None for replayed in found) else exit_codes.OK
+    return exit_codes.ERROR if any(replayed.report is None for replayed in jobs_replayed) else exit_codes.OK
 
 
-def _print_many(state: CommandState, found: list[Replayed]) -> None:
+def _print_many(state: CommandState, jobs_replayed: list[Replayed]) -> None:
     from collections import Counter
 
     from remit.cli.tables import TableColumn, short_ids, table
@@ -266,35 +266,38 @@ def _print_many(state: CommandState, found: list[Replayed]) -> None:
         TableColumn("NAME", whole=False),
         TableColumn("ABOUT", whole=False),
     )
-    jobs = short_ids(state.output.out, [replayed.job for replayed in found])
+    jobs = short_ids(state.output.out, [replayed.job for replayed in jobs_replayed])
     rows = [
-        (job, _verdict(replayed), replayed.name, _about(replayed)) for job, replayed in zip(jobs, found, strict=True)
+        (job, _verdict(replayed), replayed.name, _about(replayed))
+        for job, replayed in zip(jobs, jobs_replayed, strict=True)
     ]
     table(state.output.out, columns, rows)
-    counts = Counter(_verdict(replayed) for replayed in found)
+    counts = Counter(_verdict(replayed) for replayed in jobs_replayed)
     words = ", ".join(f"{count} {verdict}" for verdict, count in sorted(counts.items()))
-    sessions = sum(_is_session(replayed.job) for replayed in found)
-    kinds = ((len(found) - sessions, "job"), (sessions, "session"))
+    sessions = sum(_is_session(replayed.job) for replayed in jobs_replayed)
+    kinds = ((len(jobs_replayed) - sessions, "job"), (sessions, "session"))
     what = " and ".join([counted(number, kind) for number, kind in kinds if number])
-    state.note(f"{what}: {words}" if found else "no such jobs")
+    state.note(f"{what}: {words}" if jobs_replayed else "no such jobs")
 
 
-def _verdict(one: Replayed) -> str:
-    if one.report is None:
+def _verdict(replay: Replayed) -> str:
+    if replay.report is None:
         return "not replayed"
-    if _is_session(one.job):
-        return one.report.today
-    return "refused" if one.report.verdict != "diverged" and one.report.today == "refused" else one.report.verdict
+    if _is_session(replay.job):
+        return replay.report.today
+    return (
+        "refused" if replay.report.verdict != "diverged" and replay.report.today == "refused" else replay.report.verdict
+    )
 
 
-def _about(one: Replayed) -> str:
+def _about(replay: Replayed) -> str:
 
-    if one.report is None:
-        return one_line(f"{one.code}: {one.reason}")
-    parted, drifts = one.report.divergence, len(one.report.drifts)
+    if replay.report is None:
+        return one_line(f"{replay.code}: {replay.reason}")
+    parted, drifts = replay.report.divergence, len(replay.report.drifts)
     changed = f"{counted(drifts, 'version')} changed since" if drifts else ""
-    if parted is None and one.report.calls:
-        first = next(call for call in one.report.calls if call.change == one.report.today)
+    if parted is None and replay.report.calls:
+        first = next(call for call in replay.report.calls if call.change == replay.report.today)
         return one_line(f"step {first.step}: {_CALLS[first.change]} {first.code} {first.reason}")
     return one_line(f"step {parted.step}: {parted.recorded} / now {parted.now}") if parted is not None else changed
 

@@ -40,7 +40,7 @@ class _Command(click.Command):
 )
 @click.argument("name", required=False, metavar="NAME", shell_complete=complete.recipes)
 @click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="[--PARAMETER VALUE]...")
-@click.option("--input", "given", metavar="JSON|@FILE", help="All parameters as one JSON object; @- reads stdin.")
+@click.option("--input", "input_text", metavar="JSON|@FILE", help="All parameters as one JSON object; @- reads stdin.")
 @click.option("--title", default="", help="Title to show in lists.")
 @click.option("--label", "labels", multiple=True, metavar="KEY=VALUE", help="Label the job; repeatable.")
 @click.option("--priority", metavar="N", default=0, help="Workers run jobs with a higher priority first.")
@@ -73,7 +73,7 @@ def command(
     state: CommandState,
     name: str | None,
     words: tuple[str, ...],
-    given: str | None,
+    input_text: str | None,
     title: str,
     labels: tuple[str, ...],
     priority: int,
@@ -112,7 +112,7 @@ def command(
         from remit.cli.policies import rules_in
 
         options["policy"] = rules_in(Path(rules))
-    start = _Start(name, words, json_object(given, "--input") if given is not None else {}, options)
+    start = _Start(name, words, json_object(input_text, "--input") if input_text is not None else {}, options)
     if detach:
         return _detach(state, start)
     from remit.cli.job_worker import work_on
@@ -123,10 +123,10 @@ def command(
 class _Start:
     """Creates the job, once everything about it was found to be right."""
 
-    def __init__(self, name: str, words: Sequence[str], given: dict[str, Any], options: dict[str, Any]) -> None:
+    def __init__(self, name: str, words: Sequence[str], args: dict[str, Any], options: dict[str, Any]) -> None:
         self.name = name
         self.words = words
-        self.given = given
+        self.given = args
         self.options = options
 
     async def __call__(self, remit: Opened, new: str = "") -> list[str]:

@@ -65,12 +65,12 @@ def command(state: CommandState, name: str | None, target: Path | None) -> int:
     return exit_codes.OK
 
 
-def _missing(provider: str, why: str) -> str:
+def _missing(provider: str, reason: str) -> str:
 
     name = provider.removeprefix("mcp_")
     for before in ("SpawnFailed: ", f"the MCP server {name}: "):
-        why = why.removeprefix(before)
-    return f"the tools of {provider} are missing: {one_line(why)}"
+        reason = reason.removeprefix(before)
+    return f"the tools of {provider} are missing: {one_line(reason)}"
 
 
 def _export(state: CommandState, name: str | None, target: Path) -> int:

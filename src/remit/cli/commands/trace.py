@@ -147,13 +147,15 @@ class Following:
 
     async def _step(self, step: str) -> None:
         """Show the step, unless it is running or has not changed since it was shown."""
-        told = self._story.told(step)
-        if told is None or told.state == "running" or (told.state == "waiting" and not told.waits):
+        narrative = self._story.told(step)
+        if narrative is None or narrative.state == "running" or (narrative.state == "waiting" and not narrative.waits):
             return  # what it waits for comes with the next event
-        if told.approval or any(waited.type == "human" for waited in told.waits):
+        if narrative.approval or any(waited.type == "human" for waited in narrative.waits):
             # Questions have streams of their own.
-            told = next((step_told for step_told in (await self._whole()).steps if step_told.step == step), told)
+            narrative = next(
+                (step_told for step_told in (await self._whole()).steps if step_told.step == step), narrative
+            )
         before = self._shown.get(step)
-        if before is None or (before.state, before.waits) != (told.state, told.waits):
-            self._shown[step] = told
-            self._teller.step(told)
+        if before is None or (before.state, before.waits) != (narrative.state, narrative.waits):
+            self._shown[step] = narrative
+            self._teller.step(narrative)

@@ -67,10 +67,10 @@ def _list(state: CommandState) -> int:
     return state.listing(files, _print_list, "no settings file is trusted")
 
 
-def _print_list(state: CommandState, found: list[dict[str, Any]]) -> None:
+def _print_list(state: CommandState, files: list[dict[str, Any]]) -> None:
     from remit.cli.tables import TableColumn, moment, table
 
-    rows = [(file["file"], "any" if file["edits"] else "as it was", moment(file["at"])) for file in found]
+    rows = [(file["file"], "any" if file["edits"] else "as it was", moment(file["at"])) for file in files]
     table(state.output.out, ("FILE", "CONTENTS", TableColumn("SINCE", style="dim")), rows)
 
 

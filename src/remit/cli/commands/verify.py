@@ -156,13 +156,14 @@ def _verify_decisions(state: CommandState) -> int:
 def _print_decisions(state: CommandState, report: Any) -> None:
 
     out = state.output.out
-    for one in report.different:
-        where = f"{one.stream} event {one.seq}, {one.tool}"
-        out.line(f"{out.style('different', 'fail')}  {one_line(where)}: recorded {one.recorded}, derived {one.derived}")
+    for decision in report.different:
+        where = f"{decision.stream} event {decision.seq}, {decision.tool}"
+        outcomes = f"recorded {decision.recorded}, derived {decision.derived}"
+        out.line(f"{out.style('different', 'fail')}  {one_line(where)}: {outcomes}")
     first = out.style("ok", "ok") if not report.different else out.style("fail", "fail")
     out.line(f"{first} {report.same} of {counted(report.decisions, 'decision')} derived again")
-    for why, count in report.missing.items():
-        state.note(f"{counted(count, 'decision')} could not be derived: {why}")
+    for reason, count in report.missing.items():
+        state.note(f"{counted(count, 'decision')} could not be derived: {reason}")
 
 
 def _verify_file(state: CommandState, path: str, issuers: Path | None, keys: Sequence[str], *, decisions: bool) -> int:
@@ -210,8 +211,8 @@ def _verify_package(state: CommandState, path: str, keys: Sequence[str], *, deci
     out = state.output.out
     first, _, rest = describe(path, verdict).partition(" ")
     style = {"rejected": "fail", "undecidable": "warn"}.get(verdict.state, "ok")
-    told = f"{out.style(first, style)} {clean(rest)}"
-    state.show({"package": path, **verdict.members()}, lambda _state, _verdict: out.line(told))
+    line = f"{out.style(first, style)} {clean(rest)}"
+    state.show({"package": path, **verdict.members()}, lambda _state, _verdict: out.line(line))
     return _STATUSES.get(verdict.state, exit_codes.OK)
 
 

@@ -344,8 +344,9 @@ def _translated(path: Path) -> Iterator[None]:
         raise DamagedError(str(exc)) from exc
 
 
-def _unusable(path: Path, why: str) -> ProviderError:
+def _unusable(path: Path, reason: str) -> ProviderError:
     return ProviderError(
-        f"The search index below {str(path)!r} cannot be used: {why}. Make that folder writable, or name another one.",
+        f"The search index below {str(path)!r} cannot be used: {reason}. "
+        "Make that folder writable, or name another one.",
         code=Code.FILE_ACCESS_DENIED,
     )

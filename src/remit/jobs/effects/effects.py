@@ -117,10 +117,10 @@ class Matching:
                 self._check_whole(branch, gather, f"{effect_name(kind)} at {step} without it")
                 self._whole.add((branch, gather))
 
-    def _check_whole(self, branch: str, gather: str, asked: str) -> None:
+    def _check_whole(self, branch: str, gather: str, effect: str) -> None:
         for place in self._left_in.get(branch, ()) if self._left_in else ():
             if place in self.left and not place.startswith(gather):
-                raise self.fail(NondeterminismError(place, effect_name(self._history.places[place]), asked))
+                raise self.fail(NondeterminismError(place, effect_name(self._history.places[place]), effect))
 
     def guarded(self, step: str) -> _CancellationGuard:
         """Guard an effect under way: the pass ends if the effect is cut short."""
@@ -384,14 +384,14 @@ class Effects:
         matching, step = self.matching, started.step
         if matching.enter(step, "child"):
             await matching.give_way(step)
-        found = self.history.children.get(step)
-        refused = found.refused if found is not None else None
-        if found is None:
+        child = self.history.children.get(step)
+        refused = child.refused if child is not None else None
+        if child is None:
             matching.begin(step, "child")
             with matching.guarded(step):
                 refused = await self.handler.child(started, blobs)
-        elif (found.name, found.request_hash) != (started.name, started.request_hash):
-            raise matching.fail(NondeterminismError(step, f"the recipe {found.name}", f"the recipe {started.name}"))
+        elif (child.name, child.request_hash) != (started.name, started.request_hash):
+            raise matching.fail(NondeterminismError(step, f"the recipe {child.name}", f"the recipe {started.name}"))
         if refused is None:
             return None
         return RunError(refused.message, code=Code.recorded(refused.code, Code.POLICY_DENIED), remedy=refused.remedy)

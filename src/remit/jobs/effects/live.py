@@ -112,8 +112,8 @@ class Asks:
             elif outcome.again_ms is not None and outcome.status != "blocked":
                 attempts += 1
                 if outcome.again_model:
-                    asked = question.model or self._gateway.services.default_model
-                    record.turn_to(outcome.again_model, attempts, asked)
+                    model = question.model or self._gateway.services.default_model
+                    record.turn_to(outcome.again_model, attempts, model)
                 await self._back_off(question.step, attempts, outcome.again_ms)
             else:
                 await self._recorder.end()

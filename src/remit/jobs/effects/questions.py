@@ -54,8 +54,8 @@ class Questions:
     async def expires_at(self, confirmation: str) -> int | None:
         """Return when a confirmation can no longer be answered."""
         self.asked = True
-        found = await self._confirmations.newest(self._writer.stream, confirmation)
-        return found.request.expires_at if found else None
+        question = await self._confirmations.newest(self._writer.stream, confirmation)
+        return question.request.expires_at if question else None
 
     async def answer(self, wait: Wait) -> tuple[WaitAnswer, int] | None:
         """Return what happened to the confirmation a wait names; None: still open."""
@@ -87,11 +87,11 @@ class Questions:
             ):
                 confirmation = await self._confirmations.load(head.stream)  # a person was faster
 
-    async def _end(self, found: Confirmation, reason: str) -> bool:
-        if found.lapsed(self._journal.clock.now()):
-            return await self._confirmations.expire(found)
-        return await self._confirmations.withdraw(found, reason)
+    async def _end(self, confirmation: Confirmation, reason: str) -> bool:
+        if confirmation.lapsed(self._journal.clock.now()):
+            return await self._confirmations.expire(confirmation)
+        return await self._confirmations.withdraw(confirmation, reason)
 
 
-def _approved(found: Confirmation) -> bool:
-    return found.state in {"approved", "used"}
+def _approved(confirmation: Confirmation) -> bool:
+    return confirmation.state in {"approved", "used"}

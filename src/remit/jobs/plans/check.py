@@ -569,15 +569,15 @@ class _Check:
             return None
         value, path = fields[name], (*path, name)
         try:
-            found = single(value) if isinstance(value, str) else None
+            reference = single(value) if isinstance(value, str) else None
         except ReferenceSyntaxError as error:
             self.findings.add(path, f"found {error.found}", _A_REFERENCE)
             return None
-        if found is None:
+        if reference is None:
             self.findings.add(path, f"found {kind_of(value)}", _A_REFERENCE)
             return None
-        self.links.append(Link(index, path, found, item=False))
-        return found
+        self.links.append(Link(index, path, reference, item=False))
+        return reference
 
     def arguments(self, fields: dict[str, Any], name: str, index: int, path: Path, *, item: bool) -> dict[str, Any]:
         """An object whose values may hold references."""

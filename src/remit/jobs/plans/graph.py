@@ -178,8 +178,8 @@ class _PlanExecution:
             return _ok(outcome.value)
         return _failed(outcome.code or Code.STEP_FAILED, outcome.reason)
 
-    async def _child(self, node: Node, name: str, given: dict[str, Any], where: str) -> Any:
-        bound = self._bound(node, name, given, where)
+    async def _child(self, node: Node, name: str, args: dict[str, Any], where: str) -> Any:
+        bound = self._bound(node, name, args, where)
         try:
             returned = await self.run.child(bound, key=node.id)
         except RemitError:
@@ -188,10 +188,10 @@ class _PlanExecution:
             raise RunError(f"{where}: the recipe {name} raised {type(error).__name__}: {error}") from error
         return msgspec.json.decode(encoded_result(returned))  # references point into JSON
 
-    def _bound(self, node: Node, name: str, given: dict[str, Any], where: str) -> RecipeCall[Any]:
+    def _bound(self, node: Node, name: str, args: dict[str, Any], where: str) -> RecipeCall[Any]:
         """The recipe with its arguments. Raises VersionError where it is other code that can continue the plan."""
         try:
-            return self.recipes.get(name).bind(given)
+            return self.recipes.get(name).bind(args)
         except NotFoundError as error:
             raise VersionError(f"{where}: {error.message}", code=error.code, remedy=error.remedy) from error
         except UsageError as error:

@@ -180,17 +180,17 @@ def task_graph(plan: Plan) -> dict[str, Any]:
     ) | ({} if plan.output is UNSET else {"output": plan.output})
 
 
-def bind_inputs(plan: Plan, given: Mapping[str, Any], *, strict: bool = True) -> dict[str, Any]:
+def bind_inputs(plan: Plan, args: Mapping[str, Any], *, strict: bool = True) -> dict[str, Any]:
     """The plan's inputs by name, with defaults; `strict=False` also takes values written as text, as JSON writes them.
 
     Raises InvalidPlanError (`INVALID_INPUT`) with every misfit.
     """
     known = one_of([*plan.inputs]) if plan.inputs else "none: the plan takes no inputs"
-    unknown = [name for name in given if name not in plan.inputs]
+    unknown = [name for name in args if name not in plan.inputs]
     problems = [_misfit(name, "unknown input", known + near(name, [*plan.inputs])) for name in unknown]
     bound: dict[str, Any] = {}
     for name, parameter in plan.inputs.items():
-        value = given.get(name, parameter.default)
+        value = args.get(name, parameter.default)
         if not strict and isinstance(value, str) and parameter.type != "string":
             value = _unquoted(value)
         if value is UNSET:
@@ -229,8 +229,8 @@ _EXPECTED: Final[dict[InputType, str]] = {
 }
 
 
-def _misfit(name: str, found: str, expected: str) -> PlanProblem:
-    return PlanProblem(0, 0, f"inputs.{cut(name)}", found, expected)
+def _misfit(name: str, actual: str, expected: str) -> PlanProblem:
+    return PlanProblem(0, 0, f"inputs.{cut(name)}", actual, expected)
 
 
 def _unquoted(text: str) -> Any:
@@ -246,9 +246,9 @@ def _sparse(**fields: Any) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value not in (None, "", [], {}, ())}
 
 
-def _input(one: Input) -> dict[str, Any]:
-    return _sparse(type=one.type, description=one.description) | (
-        {} if one.default is UNSET else {"default": one.default}
+def _input(parameter: Input) -> dict[str, Any]:
+    return _sparse(type=parameter.type, description=parameter.description) | (
+        {} if parameter.default is UNSET else {"default": parameter.default}
     )
 
 

@@ -133,11 +133,11 @@ MAX_VALUES: Final = 50_000
 def check_shape(document: Any, findings: Findings) -> None:
     """Add a problem for everything that JSON, its canonical form or a plan cannot hold."""
     waiting: list[tuple[Path, Any]] = [((), document)]
-    seen = 0
+    count = 0
     while waiting:
         path, value = waiting.pop()
-        seen += 1
-        if seen > MAX_VALUES:
+        count += 1
+        if count > MAX_VALUES:
             findings.add((), f"found more than {MAX_VALUES:,} values", "a smaller plan")
             return
         if isinstance(value, dict | list):

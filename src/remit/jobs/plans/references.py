@@ -61,9 +61,9 @@ Part = str | Reference
 class ReferenceSyntaxError(PlanError):
     """A text holds something that begins like a reference and is not one."""
 
-    def __init__(self, found: str) -> None:
-        self.found = found
-        super().__init__(found, remedy="Write ${node.value.field}, ${inputs.name}, or $${ for the two characters.")
+    def __init__(self, text: str) -> None:
+        self.found = text
+        super().__init__(text, remedy="Write ${node.value.field}, ${inputs.name}, or $${ for the two characters.")
 
 
 def parse(text: str) -> tuple[Part, ...]:
@@ -246,9 +246,9 @@ def _written(reference: Reference, scope: Mapping[str, Any], where: str) -> str:
     return msgspec.json.encode(value).decode()
 
 
-def _missing(reference: Reference, where: str, why: str) -> NoReturn:
+def _missing(reference: Reference, where: str, reason: str) -> NoReturn:
     raise RunError(
-        f"{where}: {reference} is missing: {why}",
+        f"{where}: {reference} is missing: {reason}",
         code=Code.PLAN_REFERENCE_MISSING,
         remedy="Correct the path, or give the node a `when` so that it only runs where the value exists.",
     )

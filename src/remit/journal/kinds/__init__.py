@@ -124,8 +124,8 @@ def declare(kinds: Mapping[str, str]) -> None:
 def payload_of(kind: str) -> type[Payload]:
     """Return the payload's type of a kind. Raise KeyError, or what importing a part raises."""
     module, _, name = REFERENCES[kind].partition(":")
-    found: type[Payload] = getattr(import_module(module), name)
-    return found
+    payload_type: type[Payload] = getattr(import_module(module), name)
+    return payload_type
 
 
 encode: Final[Callable[[Payload], bytes]] = msgspec.json.Encoder().encode

@@ -327,8 +327,8 @@ class JobLabeled(Payload, frozen=True, kw_only=True):
 
     def words(self) -> str:
         """Return it in one line."""
-        given = [f"{key}={'' if value is None else value}" for key, value in self.labels.items()]
-        return ", ".join([f"the title {self.title!r}"] if self.title else given)
+        words = [f"{key}={'' if value is None else value}" for key, value in self.labels.items()]
+        return ", ".join([f"the title {self.title!r}"] if self.title else words)
 
 
 class SignalSent(Payload, frozen=True, kw_only=True):

@@ -162,9 +162,9 @@ def _event_columns(events: Sequence[Event]) -> list[list[Any]]:
     ]
 
 
-def apart(one: Commit, other: Commit) -> bool:
+def apart(commit: Commit, other: Commit) -> bool:
     """Return whether two commits are written by statements of their own."""
-    return one.aside != other.aside or one.unleased or other.unleased
+    return commit.aside != other.aside or commit.unleased or other.unleased
 
 
 def _ends(counts: Iterable[int]) -> list[int]:
@@ -184,8 +184,8 @@ def _patch(append: Append) -> str:
     text = msgspec.json.encode(patch).decode()
     if append.kind != KIND or patch.labels is msgspec.UNSET:
         return text
-    kept = entries(patch.labels)
-    return f'{text[:-1]},"entries":{msgspec.json.encode(kept).decode()}}}' if kept or append.expect_seq else text
+    labels = entries(patch.labels)
+    return f'{text[:-1]},"entries":{msgspec.json.encode(labels).decode()}}}' if labels or append.expect_seq else text
 
 
 _LIMIT: Final = 1_024

@@ -223,8 +223,8 @@ _EVERY: Final = "(SELECT true FROM labels WHERE head = heads.id AND {terms})"
 
 async def heads_of(db: asyncpg.Connection, streams: Sequence[str]) -> list[StreamHead | None]:
     """The head of each of these streams."""
-    found = {row[0]: to_head(row) for row in await db.fetch(f"{HEADS} WHERE stream = ANY ($1)", streams)}
-    return [found.get(stream) for stream in streams]
+    by_stream = {row[0]: to_head(row) for row in await db.fetch(f"{HEADS} WHERE stream = ANY ($1)", streams)}
+    return [by_stream.get(stream) for stream in streams]
 
 
 async def heads(db: asyncpg.Connection, query: HeadQuery) -> list[StreamHead]:
@@ -259,8 +259,8 @@ async def heads(db: asyncpg.Connection, query: HeadQuery) -> list[StreamHead]:
     return [to_head(row) for row in await db.fetch(sql, *values)]
 
 
-async def _labeled(db: asyncpg.Connection, query: HeadQuery, given: Callable[[object], str]) -> list[str]:
-    """The conditions on labels; `given` takes a value, and returns its place.
+async def _labeled(db: asyncpg.Connection, query: HeadQuery, bind: Callable[[object], str]) -> list[str]:
+    """The conditions on labels; `bind` takes a value, and returns its place.
 
     Where many heads fit one, the newest heads are looked at one by one; few are looked up.
     """
@@ -269,14 +269,14 @@ async def _labeled(db: asyncpg.Connection, query: HeadQuery, given: Callable[[ob
     ]
     other = {key: value for key, value in query.labels.items() if query.kind != KIND or not is_indexed(key)}
     conditions += [(_SIZED.format(operator=b.operator), (b.key, b.type, b.size)) for b in query.bounds]
-    where = [f"labels @> {given(msgspec.json.encode(other).decode())}::jsonb"] if other else []
+    where = [f"labels @> {bind(msgspec.json.encode(other).decode())}::jsonb"] if other else []
     are_open = set(query.states) == set(OPEN_STATES)
     for terms, values in conditions:
         few = (
             not are_open
             and await db.fetchval(_FEW.format(terms=terms.format("$1::text", "$2::text", "$3::float8")), *values) < MANY
         )
-        where.append((_AMONG if few else _EVERY).format(terms=terms.format(*map(given, values))))
+        where.append((_AMONG if few else _EVERY).format(terms=terms.format(*map(bind, values))))
     return where
 
 
@@ -349,17 +349,19 @@ async def folds(db: asyncpg.Connection, name: str, parts: Sequence[str]) -> list
     return [JournalFold(*row) for row in await db.fetch(sql, names)]
 
 
-async def keep_folds(db: asyncpg.Connection, kept: Sequence[JournalFold], before: int) -> bool:
+async def keep_folds(db: asyncpg.Connection, journal_folds: Sequence[JournalFold], before: int) -> bool:
     """Replace folds, if the first is still the one that they continue."""
     async with db.transaction():
         # The lock of this fold, for one that is not kept yet has no row to lock; then its parts.
-        await db.execute("SELECT pg_advisory_xact_lock(hashtext(current_schema() || ' fold ' || $1))", kept[0].name)
-        if (await db.fetchval("SELECT position FROM folds WHERE name = $1", kept[0].name) or 0) != before:
+        await db.execute(
+            "SELECT pg_advisory_xact_lock(hashtext(current_schema() || ' fold ' || $1))", journal_folds[0].name
+        )
+        if (await db.fetchval("SELECT position FROM folds WHERE name = $1", journal_folds[0].name) or 0) != before:
             return False
         await db.executemany(
             "INSERT INTO folds VALUES ($1, $2, $3) ON CONFLICT (name) "
             "DO UPDATE SET position = excluded.position, data = excluded.data",
-            [(fold.name, fold.position, fold.data) for fold in kept],
+            [(fold.name, fold.position, fold.data) for fold in journal_folds],
         )
         await db.execute(_RUNS)  # at the end: a move waits for this transaction, or is seen by it
     return True
@@ -466,8 +468,8 @@ async def wakes(db: asyncpg.Connection, streams: Sequence[str]) -> dict[str, int
 
 async def next_due(db: asyncpg.Connection, kind: str, routes: Sequence[str]) -> int | None:
     """The earliest due time of a kind, over all priorities."""
-    found: int | None = await db.fetchval("SELECT next_due($1, $2)", kind, routes)
-    return found
+    first_due: int | None = await db.fetchval("SELECT next_due($1, $2)", kind, routes)
+    return first_due
 
 
 async def routes(db: asyncpg.Connection, kind: str) -> list[str]:

@@ -167,9 +167,9 @@ async def migrate(connection: asyncpg.Connection, schema: str) -> None:
 async def _relabel(connection: asyncpg.Connection) -> None:
     """Index the labels of the jobs that there are."""
     rows = [
-        (head, key, *kept)
+        (head, key, *entry)
         for head, text in await connection.fetch("SELECT id, labels::text FROM heads WHERE kind = $1", KIND)
-        for key, kept in entries(msgspec.json.decode(text)).items()
+        for key, entry in entries(msgspec.json.decode(text)).items()
     ]
     await connection.copy_records_to_table("labels", records=rows)
 

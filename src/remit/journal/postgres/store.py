@@ -154,13 +154,13 @@ class Lookups(Generic[Key, Found]):
             try:
                 answers = await self._ask([key for key, _ in group])
             except JournalError as error:
-                for _, found in group:
-                    if not found.done():
-                        found.set_exception(copy_error(error))
+                for _, waiter in group:
+                    if not waiter.done():
+                        waiter.set_exception(copy_error(error))
                 continue
-            for (_, found), answer in zip(group, answers, strict=True):
-                if not found.done():
-                    found.set_result(answer)
+            for (_, waiter), answer in zip(group, answers, strict=True):
+                if not waiter.done():
+                    waiter.set_result(answer)
 
 
 T = TypeVar("T")

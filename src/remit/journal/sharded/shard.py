@@ -173,17 +173,17 @@ class Shard:
         self.fail(error.message)
         return self._unavailable(error.message)
 
-    def fail(self, why: str) -> None:
+    def fail(self, reason: str) -> None:
         """Take it for down, until it answers again."""
         if self.failure is None and not self._closed:
-            _log.warning("shard %d of the journal is down, and lists leave out what it has: %s", self.number, why)
-            self.failure = self._unavailable(why)
+            _log.warning("shard %d of the journal is down, and lists leave out what it has: %s", self.number, reason)
+            self.failure = self._unavailable(reason)
             early, self._early = self._early, []
             settle([(commit, copy_error(self.failure)) for commit in early])
             self._looking = asyncio.create_task(self._look(), name=f"remit:shard-{self.number}-look")
 
-    def _unavailable(self, why: str) -> JournalError:
-        message = f"shard {self.number} of the journal is down: {why}"
+    def _unavailable(self, reason: str) -> JournalError:
+        message = f"shard {self.number} of the journal is down: {reason}"
         return JournalError(message, code=Code.JOURNAL_SHARD_UNAVAILABLE, remedy=_REMEDY)
 
     async def close(self) -> None:

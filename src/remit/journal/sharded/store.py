@@ -111,7 +111,7 @@ class ShardNews:
     async def _pass_on(self, shard: Shard, wait: Wait, mark: int) -> None:
         try:
             while True:
-                mark = await shard.ask(lambda store, seen=mark: wait(store, seen))  # type: ignore[misc] # its default is an int
+                mark = await shard.ask(lambda store, since=mark: wait(store, since))  # type: ignore[misc] # its default is an int
                 self._watch.notify(heads=wait is _heads_changed)
         except JournalError:
             return  # it is down, or closed: who waits hears of it when it is back
@@ -432,8 +432,8 @@ class ShardedStore:
             if any(not cut.names.isdisjoint(names_in(placed.event.data)) for placed in page.events):
                 return False
             more, position = page.more and page.position > position, page.position
-        seen = to_local(cut.seen, shard.number, self.shards.count)
-        return await shard.ask(lambda store: store.cut(replace(cut, seen=seen)))
+        local_mark = to_local(cut.seen, shard.number, self.shards.count)
+        return await shard.ask(lambda store: store.cut(replace(cut, seen=local_mark)))
 
     async def snapshot(self, path: str) -> None:
         """Do nothing: the servers have their own tools."""
@@ -453,8 +453,8 @@ class ShardedStore:
 
     async def counts(self, kind: str) -> dict[str, int]:
         counts = Counter[str]()
-        for one in (await self.shards.some(lambda _, store: store.counts(kind))).values():
-            counts.update(one)
+        for part in (await self.shards.some(lambda _, store: store.counts(kind))).values():
+            counts.update(part)
         return dict(counts)
 
     async def tallies(self, kind: str, since: int, width: int, bounds: Sequence[int]) -> list[StreamTally]:

@@ -74,20 +74,24 @@ def claim(db: apsw.Connection, request: LeaseClaim) -> list[Lease]:
     return [take(db, head, request, turn) for head in heads]
 
 
-def take(db: apsw.Connection, found: StreamHead, request: LeaseClaim, turn: str = "") -> Lease:
+def take(db: apsw.Connection, stream_head: StreamHead, request: LeaseClaim, turn: str = "") -> Lease:
     """Lease a stream that is free, on the terms of a claim."""
-    state = (request.state if found.state in OPEN_STATES else None) or found.state
-    db.execute(_LEASE, (request.owner, request.lease_until, state, found.stream))
+    state = (request.state if stream_head.state in OPEN_STATES else None) or stream_head.state
+    db.execute(_LEASE, (request.owner, request.lease_until, state, stream_head.stream))
     now = msgspec.structs.replace(
-        found,
-        epoch=found.epoch + 1,
+        stream_head,
+        epoch=stream_head.epoch + 1,
         lease_owner=request.owner,
         lease_until=request.lease_until,
         due_at=request.lease_until,
         state=state,
     )
     return Lease(
-        head=now, previous_state=found.state, previous_owner=found.lease_owner, previous_due=found.due_at, turn=turn
+        head=now,
+        previous_state=stream_head.state,
+        previous_owner=stream_head.lease_owner,
+        previous_due=stream_head.due_at,
+        turn=turn,
     )
 
 
@@ -102,18 +106,18 @@ def _waiting(db: apsw.Connection, request: LeaseClaim) -> tuple[list[StreamHead]
     One index search per route and priority in use, however many streams wait. Shares take turns where more is due than
     there is room for.
     """
-    found, turn = list[StreamHead](), request.after
+    stream_heads, turn = list[StreamHead](), request.after
     for priority, routes in _queues(db, request.kind, request.routes):
-        room = request.limit - len(found)
+        room = request.limit - len(stream_heads)
         rows = list(islice(_queue(db, request, priority, routes, room + 1), room + 1))
         if len(rows) > room and len(list(islice(_shares(db, request, priority, routes, turn), 2))) > 1:
             first, turn = _in_turn(db, request, priority, routes, room, turn)
             ids = {row[-1] for row in first}
             rows = first + [row for row in rows if row[-1] not in ids]
-        found += [to_head(row) for row in rows[:room]]
-        if len(found) == request.limit:
+        stream_heads += [to_head(row) for row in rows[:room]]
+        if len(stream_heads) == request.limit:
             break
-    return found, turn
+    return stream_heads, turn
 
 
 def _queue(
@@ -347,28 +351,30 @@ def _labeled(db: apsw.Connection, query: HeadQuery) -> _Labeled:
     heads fit a condition, the newest heads are looked at one by one: as a list of them all they would be sorted first.
     """
     are_open = set(query.states) == set(OPEN_STATES)
-    found = _Labeled()
+    filter_ = _Labeled()
     for key, value in query.labels.items():
         if key in LABELS and not are_open:  # as its index has it
-            found = _Labeled((*found.where, f"{label(key)} = ?"), (*found.values, value), is_narrow=True)
+            filter_ = _Labeled((*filter_.where, f"{label(key)} = ?"), (*filter_.values, value), is_narrow=True)
         elif query.kind == KIND and is_indexed(key) and not are_open:
-            found = _met(db, found, "key = ? AND value = ?", (key, value))
+            filter_ = _met(db, filter_, "key = ? AND value = ?", (key, value))
         else:
             path = "$." + msgspec.json.encode(key).decode()
-            found = found._replace(where=(*found.where, "labels ->> ? = ?"), values=(*found.values, path, value))
+            filter_ = filter_._replace(
+                where=(*filter_.where, "labels ->> ? = ?"), values=(*filter_.values, path, value)
+            )
     for bound in query.bounds:
         terms = f"key = ? AND type = ? AND size {bound.operator} ?"
-        found = _met(db, found, terms, (bound.key, bound.type, bound.size), are_open=are_open)
-    return found
+        filter_ = _met(db, filter_, terms, (bound.key, bound.type, bound.size), are_open=are_open)
+    return filter_
 
 
 def _met(
-    db: apsw.Connection, found: _Labeled, terms: str, given: tuple[Any, ...], *, are_open: bool = False
+    db: apsw.Connection, labeled: _Labeled, terms: str, values: tuple[Any, ...], *, are_open: bool = False
 ) -> _Labeled:
     """Conditions, and one more that the index of labels answers."""
-    few = not are_open and db.execute(_FEW.format(terms=terms), given).get < MANY
+    few = not are_open and db.execute(_FEW.format(terms=terms), values).get < MANY
     where = (_AMONG if few else _EACH).format(terms=terms)
-    return _Labeled((*found.where, where), (*found.values, *given), is_narrow=found.is_narrow or few)
+    return _Labeled((*labeled.where, where), (*labeled.values, *values), is_narrow=labeled.is_narrow or few)
 
 
 def counts(db: apsw.Connection, kind: str) -> dict[str, int]:
@@ -441,12 +447,13 @@ def named_since(db: apsw.Connection, names: AbstractSet[str], after: int) -> boo
     return any(not names.isdisjoint(names_in(data)) for (data,) in rows)
 
 
-def keep_folds(db: apsw.Connection, kept: Sequence[JournalFold], before: int) -> bool:
+def keep_folds(db: apsw.Connection, journal_folds: Sequence[JournalFold], before: int) -> bool:
     """Replace folds, if the first is still the one that they continue."""
-    if (db.execute("SELECT position FROM folds WHERE name = ?", (kept[0].name,)).get or 0) != before:
+    if (db.execute("SELECT position FROM folds WHERE name = ?", (journal_folds[0].name,)).get or 0) != before:
         return False
     db.executemany(
-        "INSERT OR REPLACE INTO folds VALUES (?, ?, ?)", [(fold.name, fold.position, fold.data) for fold in kept]
+        "INSERT OR REPLACE INTO folds VALUES (?, ?, ?)",
+        [(fold.name, fold.position, fold.data) for fold in journal_folds],
     )
     return True
 

@@ -190,9 +190,9 @@ def _relabel(connection: apsw.Connection) -> None:
 
 def index(connection: apsw.Connection, head: int, labels: dict[str, str]) -> None:
     """Keep the labels of a head where they are looked for; what stays the same is not written."""
-    kept = entries(labels)
-    connection.execute(_UNLABEL, (head, msgspec.json.encode([*kept]).decode()))
-    for key, entry in kept.items():
+    rows = entries(labels)
+    connection.execute(_UNLABEL, (head, msgspec.json.encode([*rows]).decode()))
+    for key, entry in rows.items():
         connection.execute(_LABEL, (head, key, *entry))
 
 

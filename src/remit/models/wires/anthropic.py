@@ -296,19 +296,19 @@ def _add(block: _Block, name: str, delta: dict[str, Any]) -> None:
     block.texts.setdefault(name, []).append(said(delta.get(name), "content"))
 
 
-def _block(found: _Block, call_id: str) -> Block:
-    start = found.start
+def _block(block: _Block, call_id: str) -> Block:
+    start = block.start
     match text(start.get("type")):
         case "text":
-            return Text(said(found.whole().get("text"), "content"))
+            return Text(said(block.whole().get("text"), "content"))
         case "tool_use":
             arguments_text = json_text(whole) if (whole := part(start.get("input"), "arguments")) else ""
             name = said(start.get("name"), "the name of a tool")
-            return ToolCall(call_id, name, "".join(found.json) or arguments_text, text(start.get("id")))
+            return ToolCall(call_id, name, "".join(block.json) or arguments_text, text(start.get("id")))
         case _:
-            whole = found.whole()
-            if found.json:  # a call that the provider executes itself
-                whole["input"] = _input("".join(found.json))
+            whole = block.whole()
+            if block.json:  # a call that the provider executes itself
+                whole["input"] = _input("".join(block.json))
             return Opaque(json_text(whole))
 
 

@@ -101,16 +101,16 @@ class Gemini:
         return GeminiReducer(ask.id, producer)
 
     def fault(self, failure: WireFailure) -> ModelFault:
-        found = _fault(obj(json_body(failure.body).get("error")), failure.status)
-        found.status = failure.status
-        if found.after_s is None:
-            found.after_s = retry_after(failure.headers, failure.now)
-        return found
+        fault = _fault(obj(json_body(failure.body).get("error")), failure.status)
+        fault.status = failure.status
+        if fault.after_s is None:
+            fault.after_s = retry_after(failure.headers, failure.now)
+        return fault
 
 
-def _escaped(found: re.Match[str]) -> str:
+def _escaped(match: re.Match[str]) -> str:
     """A character as a part of a path holds it (RFC 3986, 2.1)."""
-    return "".join(f"%{byte:02X}" for byte in found[0].encode())
+    return "".join(f"%{byte:02X}" for byte in match[0].encode())
 
 
 def _config(ask: Ask) -> dict[str, Any]:
@@ -235,15 +235,15 @@ class GeminiReducer:
             response_id=self._id,
         )
 
-    def _take(self, one: dict[str, Any], watch: Watch) -> None:
-        seal, words = text(one.get("thoughtSignature")), said(one.get("text"), "text")
-        if "functionCall" in one:
-            self._call(part(one["functionCall"], "a call"), seal, watch)
-        elif one.get("thought") is True:
+    def _take(self, piece: dict[str, Any], watch: Watch) -> None:
+        seal, words = text(piece.get("thoughtSignature")), said(piece.get("text"), "text")
+        if "functionCall" in piece:
+            self._call(part(piece["functionCall"], "a call"), seal, watch)
+        elif piece.get("thought") is True:
             watch(Delta("reasoning", words))
             if seal:
-                self._blocks.append(Opaque(json_text(one)))
-        elif "text" in one:
+                self._blocks.append(Opaque(json_text(piece)))
+        elif "text" in piece:
             watch(Delta("text", words))
             last = self._blocks[-1] if self._blocks else None
             if isinstance(last, Text) and not last.seal:
@@ -251,7 +251,7 @@ class GeminiReducer:
             else:
                 self._blocks.append(Text(words, seal))
         else:
-            self._blocks.append(Opaque(json_text(one)))
+            self._blocks.append(Opaque(json_text(piece)))
 
     def _call(self, call: dict[str, Any], seal: str, watch: Watch) -> None:
         number = sum(isinstance(block, ToolCall) for block in self._blocks)
@@ -266,11 +266,11 @@ def usage_of(raw: dict[str, Any] | None) -> TokenUsage | None:
     if raw is None:
         return None
     thoughts = count(raw.get("thoughtsTokenCount"))
-    asked = count(raw.get("promptTokenCount")) + count(raw.get("toolUsePromptTokenCount"))
+    prompt = count(raw.get("promptTokenCount")) + count(raw.get("toolUsePromptTokenCount"))
     answered = raw.get("candidatesTokenCount")  # some answers have the sum alone
     return TokenUsage(
-        input=asked,
-        output=max(count(raw.get("totalTokenCount")) - asked, thoughts)
+        input=prompt,
+        output=max(count(raw.get("totalTokenCount")) - prompt, thoughts)
         if answered is None
         else count(answered) + thoughts,
         cached=count(raw.get("cachedContentTokenCount")),

@@ -203,14 +203,14 @@ def spaced(item: dict[str, Any], name: str) -> str:
     return f"{space}.{name}" if space else name
 
 
-def _part(one: dict[str, Any]) -> Block:
-    match text(one.get("type")):
+def _part(piece: dict[str, Any]) -> Block:
+    match text(piece.get("type")):
         case "output_text":
-            return Text(said(one.get("text"), "content"))
+            return Text(said(piece.get("text"), "content"))
         case "refusal":
-            return Refusal(said(one.get("refusal"), "a refusal"))
+            return Refusal(said(piece.get("refusal"), "a refusal"))
         case _:
-            return Opaque(json_text(one))
+            return Opaque(json_text(piece))
 
 
 def _stop(status: str, reason: str, message: Message) -> Stop:

@@ -161,38 +161,38 @@ class FolderSearchProvider(Toolset):
     def slots(self, name: str) -> asyncio.Semaphore:  # noqa: ARG002 - both read
         return self._threads.slots
 
-    async def _search(self, asked: SearchArgs, ctx: CallContext) -> ToolResult:
+    async def _search(self, args: SearchArgs, ctx: CallContext) -> ToolResult:
         loop = asyncio.get_running_loop()
 
         def progress(done: int, total: int) -> None:
             loop.call_soon_threadsafe(ctx.progress, done, total, f"read {done:,} of {total:,} files")
 
-        hits = await self._threads.stoppable(lambda stop: self._searched(asked, ctx.hidden, stop, progress))
+        hits = await self._threads.stoppable(lambda stop: self._searched(args, ctx.hidden, stop, progress))
         return ToolResult(msgspec.to_builtins(hits))
 
-    async def _read(self, asked: ReadArgs, ctx: CallContext) -> ToolResult:
-        passage = await self._threads.stoppable(lambda _: self._passage(asked))
+    async def _read(self, args: ReadArgs, ctx: CallContext) -> ToolResult:
+        passage = await self._threads.stoppable(lambda _: self._passage(args))
         evidence = EvidenceCandidate(
             kind="tool_output",
-            source=f"{asked.folder.rstrip('/')}/{passage.path}",
+            source=f"{args.folder.rstrip('/')}/{passage.path}",
             retrieved_at=ctx.now,
             text=passage.text,
             metadata={"sha256": passage.sha256, "start": passage.start, "end": passage.end},
         )
         return ToolResult(msgspec.to_builtins(passage), (evidence,))
 
-    def _searched(self, asked: SearchArgs, hidden: Hidden | None, stop: StopEvent, progress: Progress) -> SearchResult:
-        folder, root = self._folder(asked.folder)
+    def _searched(self, args: SearchArgs, hidden: Hidden | None, stop: StopEvent, progress: Progress) -> SearchResult:
+        folder, root = self._folder(args.folder)
 
         def allowed(path: str) -> bool:
-            kept_back = hidden is not None and hidden("folder.read", {"folder": asked.folder, "path": path})
+            kept_back = hidden is not None and hidden("folder.read", {"folder": args.folder, "path": path})
             return not kept_back and not self._is_private(folder, path)
 
         index = FolderIndex(IndexFile(self._index_dir, folder), root, folder)
-        results = index.search(asked.query, asked.limit, stop, progress, allowed)
+        results = index.search(args.query, args.limit, stop, progress, allowed)
         files = results.states.get("text", 0)
         if files == 0:
-            raise ProviderError(f"{asked.folder!r} holds no file that can be read as text.", code=Code.FOLDER_EMPTY)
+            raise ProviderError(f"{args.folder!r} holds no file that can be read as text.", code=Code.FOLDER_EMPTY)
         skipped = Skipped(
             binary=results.states.get("binary", 0),
             too_large=results.states.get("too_large", 0),
@@ -210,20 +210,20 @@ class FolderSearchProvider(Toolset):
     def _is_private(self, folder: Path, path: str) -> bool:
         return "/".join((str(folder), *parts_of(path))) in self._private
 
-    def _passage(self, asked: ReadArgs) -> ReadResult:
-        folder, root = self._folder(asked.folder)
-        if any(is_left_out(part) for part in parts_of(asked.path)):
-            raise unsafe(asked.path, "is hidden or was installed; no search returns it, so it is not read")
-        if self._is_private(folder, asked.path):
-            raise unsafe(asked.path, "belongs to Remit itself")
-        digest, content = _content(root, asked.path)
-        if asked.sha256 is not None and asked.sha256 != digest:
-            raise ProviderError(f"{asked.path!r} changed since it was searched; search again.", code=Code.FILE_CHANGED)
+    def _passage(self, args: ReadArgs) -> ReadResult:
+        folder, root = self._folder(args.folder)
+        if any(is_left_out(part) for part in parts_of(args.path)):
+            raise unsafe(args.path, "is hidden or was installed; no search returns it, so it is not read")
+        if self._is_private(folder, args.path):
+            raise unsafe(args.path, "belongs to Remit itself")
+        digest, content = _content(root, args.path)
+        if args.sha256 is not None and args.sha256 != digest:
+            raise ProviderError(f"{args.path!r} changed since it was searched; search again.", code=Code.FILE_CHANGED)
         size = len(content.text)
-        start = min(asked.start, size)
-        end = size if asked.end is None else max(start, min(asked.end, size))
+        start = min(args.start, size)
+        end = size if args.end is None else max(start, min(args.end, size))
         text = content.text[start:end]
-        return ReadResult(path=asked.path, text=text, start=start, end=end, sha256=digest, chars=size)
+        return ReadResult(path=args.path, text=text, start=start, end=end, sha256=digest, chars=size)
 
     def _folder(self, named: str) -> tuple[Path, ConfinedDirectory]:
         """The real path of a folder, and the folder. Raises ProviderError where it is not there or not allowed."""

@@ -71,35 +71,35 @@ class FileReading:
         self._roots = roots
         self._cap = max_read_bytes
 
-    def list(self, asked: ListArgs, stop: StopEvent, hidden: Hidden | None = None) -> ListResult:
+    def list(self, args: ListArgs, stop: StopEvent, hidden: Hidden | None = None) -> ListResult:
         """The entries of a folder that could be listed by themselves."""
         items: list[Listed] = []
-        for entry in self._entries(asked.path, deep=asked.recursive, enter=lambda _: True):
+        for entry in self._entries(args.path, deep=args.recursive, enter=lambda _: True):
             stop.check()
             if hidden is not None and hidden("fs.list", {"path": entry.path}):
                 continue
-            if len(items) == asked.limit:
+            if len(items) == args.limit:
                 return ListResult(items=items, truncated=True)
             items.append(Listed(path=entry.path, kind=entry.kind, bytes=entry.size, modified=entry.mtime_ns // 1_000))
         return ListResult(items=items, truncated=False)
 
-    def read(self, asked: ReadArgs, _stop: StopEvent) -> ReadResult:
+    def read(self, args: ReadArgs, _stop: StopEvent) -> ReadResult:
         """The text of a file."""
-        root, path, _ = self._roots.find(asked.path)
+        root, path, _ = self._roots.find(args.path)
         data = root.read(path, self._cap).data
         text = decode(data)
         if text is None:
-            raise ProviderError(f"{asked.path!r} is not text in a known encoding.", code=Code.FILE_NOT_TEXT)
-        return ReadResult(path=asked.path, text=text, bytes=len(data), sha256=sha256(data))
+            raise ProviderError(f"{args.path!r} is not text in a known encoding.", code=Code.FILE_NOT_TEXT)
+        return ReadResult(path=args.path, text=text, bytes=len(data), sha256=sha256(data))
 
-    def search(self, asked: SearchArgs, stop: StopEvent, hidden: Hidden | None = None) -> SearchResult:
+    def search(self, args: SearchArgs, stop: StopEvent, hidden: Hidden | None = None) -> SearchResult:
         """The lines that match, in every text file of a folder that could be read or searched by itself."""
-        test = _test(asked)
+        test = _test(args)
         matches: list[Match] = []
         files = skipped = 0
-        for entry in self._entries(asked.path, deep=True, enter=_worth_entering):
+        for entry in self._entries(args.path, deep=True, enter=_worth_entering):
             stop.check()
-            if entry.kind != "file" or (hidden is not None and _kept_back(hidden, asked, entry.path)):
+            if entry.kind != "file" or (hidden is not None and _kept_back(hidden, args, entry.path)):
                 continue
             if files + skipped == FILES_MOST:
                 return SearchResult(matches=matches, files=files, skipped=skipped, truncated=True)
@@ -108,10 +108,10 @@ class FileReading:
                 skipped += 1
                 continue
             files += 1
-            room = asked.limit - len(matches)
+            room = args.limit - len(matches)
             matches += islice(_matches(entry.path, text, test), room + 1)
-            if len(matches) > asked.limit:
-                return SearchResult(matches=matches[: asked.limit], files=files, skipped=skipped, truncated=True)
+            if len(matches) > args.limit:
+                return SearchResult(matches=matches[: args.limit], files=files, skipped=skipped, truncated=True)
         return SearchResult(matches=matches, files=files, skipped=skipped, truncated=False)
 
     def _entries(self, path: str, *, deep: bool, enter: Callable[[WalkEntry], bool]) -> Iterator[WalkEntry]:
@@ -129,7 +129,7 @@ class FileReading:
         self, root: ConfinedDirectory, path: str, prefix: str, *, deep: bool, enter: Callable[[WalkEntry], bool]
     ) -> Iterator[WalkEntry]:
         shown = self._roots.shown(root)
-        for entry in root.walk(path, enter=lambda one: deep and shown(one) and enter(one)):
+        for entry in root.walk(path, enter=lambda each: deep and shown(each) and enter(each)):
             if shown(entry):
                 yield entry._replace(path=prefix + entry.path)
 
@@ -141,8 +141,8 @@ class FileReading:
             return None
 
 
-def _kept_back(hidden: Hidden, asked: SearchArgs, path: str) -> bool:
-    return hidden("fs.read", {"path": path}) or hidden("fs.search", {"query": asked.query, "path": path})
+def _kept_back(hidden: Hidden, args: SearchArgs, path: str) -> bool:
+    return hidden("fs.read", {"path": path}) or hidden("fs.search", {"query": args.query, "path": path})
 
 
 def _worth_entering(folder: WalkEntry) -> bool:
@@ -155,16 +155,16 @@ def _matches(path: str, text: str, test: Test) -> Iterator[Match]:
             yield Match(path=path, line=number, text=line.rstrip("\r")[:LINE_MOST])
 
 
-def _test(asked: SearchArgs) -> Test:
+def _test(args: SearchArgs) -> Test:
     """Say whether a line matches. An agent's pattern runs on a linear-time engine: no pattern can hold the process."""
-    query = asked.query
-    if asked.regex:
-        pattern = f"(?i){query}" if asked.ignore_case else query
+    query = args.query
+    if args.regex:
+        pattern = f"(?i){query}" if args.ignore_case else query
         try:
             return validator_of({"type": "string", "pattern": pattern}).is_valid
         except SchemaError as exc:
             raise ProviderError(f"{query!r} is not a regular expression this search can run.") from exc
-    if asked.ignore_case:
+    if args.ignore_case:
         query = query.casefold()
         return lambda line: query in line.casefold()
     return lambda line: query in line
@@ -177,86 +177,86 @@ class FileWriting:
         self._roots = roots
         self._cap = max_read_bytes
 
-    def write(self, asked: WriteArgs, key: str, stop: StopEvent) -> WriteResult:
+    def write(self, args: WriteArgs, key: str, stop: StopEvent) -> WriteResult:
         """Give a file this content; `key` names the call and with it the file that is written beside it."""
-        root, path, _ = self._roots.find_for_writing(asked.path)
-        data = encoded(asked.content)
+        root, path, _ = self._roots.find_for_writing(args.path)
+        data = encoded(args.content)
         folders, name = split(path)
-        with root.folder(folders, asked.path, create=asked.create_folders) as fd, translated(asked.path):
+        with root.folder(folders, args.path, create=args.create_folders) as fd, translated(args.path):
             lock_folder(fd, stop)
-            status = status_of(fd, name, asked.path)
+            status = status_of(fd, name, args.path)
             # Only a file of the same length can have the same content: a large one need not be read to be replaced.
-            comparable = status is not None and (asked.expect_sha256 is not None or status.st_size == len(data))
-            old = read_at(fd, name, asked.path, max(self._cap, len(data))).data if comparable else None
+            comparable = status is not None and (args.expect_sha256 is not None or status.st_size == len(data))
+            old = read_at(fd, name, args.path, max(self._cap, len(data))).data if comparable else None
             if old == data:
                 settle(fd, name)
-                return _written(asked.path, "unchanged", data)
-            require_expected(asked.path, asked.expect_sha256, old)
+                return _written(args.path, "unchanged", data)
+            require_expected(args.path, args.expect_sha256, old)
             replace_at(fd, name, data, status, key)
-            return _written(asked.path, "created" if status is None else "replaced", data)
+            return _written(args.path, "created" if status is None else "replaced", data)
 
-    def edit(self, asked: EditArgs, key: str, stop: StopEvent) -> EditResult:
+    def edit(self, args: EditArgs, key: str, stop: StopEvent) -> EditResult:
         """Change a file."""
-        root, path, _ = self._roots.find_for_writing(asked.path)
+        root, path, _ = self._roots.find_for_writing(args.path)
         folders, name = split(path)
-        with root.folder(folders, asked.path) as fd, translated(asked.path):
+        with root.folder(folders, args.path) as fd, translated(args.path):
             lock_folder(fd, stop)
-            old = read_at(fd, name, asked.path, self._cap)
-            require_expected(asked.path, asked.expect_sha256, old.data)
-            before = text_of(asked.path, old.data)
-            after = applied(before, asked.edits)
+            old = read_at(fd, name, args.path, self._cap)
+            require_expected(args.path, args.expect_sha256, old.data)
+            before = text_of(args.path, old.data)
+            after = applied(before, args.edits)
             replace_at(fd, name, encoded(after), old.status, key)
-        return _edited(asked.path, before, after)
+        return _edited(args.path, before, after)
 
-    def find_written(self, asked: WriteArgs) -> WriteResult | None:
+    def find_written(self, args: WriteArgs) -> WriteResult | None:
         """The result if the file has the content a write was to give it."""
-        data = encoded(asked.content)
-        present = self._present(asked.path, len(data))
-        return _written(asked.path, "unchanged", data) if present == data else None
+        data = encoded(args.content)
+        present = self._present(args.path, len(data))
+        return _written(args.path, "unchanged", data) if present == data else None
 
-    def find_edited(self, asked: EditArgs) -> EditResult | None:
+    def find_edited(self, args: EditArgs) -> EditResult | None:
         """The result if the file is as the edit leaves it, None if as before; ProviderError if neither is certain."""
-        present = self._present(asked.path, self._cap)
+        present = self._present(args.path, self._cap)
         if present is None:
-            raise _undecided(asked.path, "is not there, or too large")
-        if sha256(present) == asked.expect_sha256:
+            raise _undecided(args.path, "is not there, or too large")
+        if sha256(present) == args.expect_sha256:
             return None
-        after = text_of(asked.path, present)
-        before = undone(after, asked.edits)
-        if asked.expect_sha256 is None:
-            if before is None and _applicable(after, asked):
+        after = text_of(args.path, present)
+        before = undone(after, args.edits)
+        if args.expect_sha256 is None:
+            if before is None and _applicable(after, args):
                 return None
-            if before is not None and not _applicable(after, asked):
-                return _edited(asked.path, before, after)
-        elif before is not None and sha256(encoded(before)) == asked.expect_sha256:
-            return _edited(asked.path, before, after)
-        raise _undecided(asked.path, "is neither as it was nor as the edit leaves it")
+            if before is not None and not _applicable(after, args):
+                return _edited(args.path, before, after)
+        elif before is not None and sha256(encoded(before)) == args.expect_sha256:
+            return _edited(args.path, before, after)
+        raise _undecided(args.path, "is neither as it was nor as the edit leaves it")
 
-    def preview_write(self, asked: WriteArgs) -> Preview:
+    def preview_write(self, args: WriteArgs) -> Preview:
         """Return what a write would change. Raises ProviderError."""
-        self._roots.find_for_writing(asked.path)
-        new = line_count(asked.content)
+        self._roots.find_for_writing(args.path)
+        new = line_count(args.content)
         try:
-            before = text_of(asked.path, self._now(asked.path, asked.expect_sha256))
+            before = text_of(args.path, self._now(args.path, args.expect_sha256))
         except ProviderError as exc:
-            missing = {Code.FILE_NOT_FOUND, *((Code.FOLDER_NOT_FOUND,) if asked.create_folders else ())}
-            if exc.code in missing and asked.expect_sha256 is None:
-                return Preview(what=f"Creates {asked.path}, {new}.", diff=whole_diff(asked.path, "", asked.content))
+            missing = {Code.FILE_NOT_FOUND, *((Code.FOLDER_NOT_FOUND,) if args.create_folders else ())}
+            if exc.code in missing and args.expect_sha256 is None:
+                return Preview(what=f"Creates {args.path}, {new}.", diff=whole_diff(args.path, "", args.content))
             if exc.code in {Code.FILE_NOT_TEXT, Code.FILE_TOO_LARGE}:
-                return Preview(what=f"Replaces {asked.path}, which is not text or too large to compare, by {new}.")
+                return Preview(what=f"Replaces {args.path}, which is not text or too large to compare, by {new}.")
             raise
-        if before == asked.content:
-            return Preview(what=f"Changes nothing: {asked.path} already holds this content.")
-        what = f"Replaces {asked.path}: {line_count(before)} now, {new} afterwards."
-        return Preview(what=what, diff=whole_diff(asked.path, before, asked.content))
+        if before == args.content:
+            return Preview(what=f"Changes nothing: {args.path} already holds this content.")
+        what = f"Replaces {args.path}: {line_count(before)} now, {new} afterwards."
+        return Preview(what=what, diff=whole_diff(args.path, before, args.content))
 
-    def preview_edit(self, asked: EditArgs) -> Preview:
+    def preview_edit(self, args: EditArgs) -> Preview:
         """Return what an edit would change. Raises ProviderError."""
-        self._roots.find_for_writing(asked.path)
-        before = text_of(asked.path, self._now(asked.path, asked.expect_sha256))
-        after = applied(before, asked.edits)
-        what = f"Edits {asked.path}: {line_count(before)} now, {line_count(after)} afterwards."
-        return Preview(what=what, diff=whole_diff(asked.path, before, after))
+        self._roots.find_for_writing(args.path)
+        before = text_of(args.path, self._now(args.path, args.expect_sha256))
+        after = applied(before, args.edits)
+        what = f"Edits {args.path}: {line_count(before)} now, {line_count(after)} afterwards."
+        return Preview(what=what, diff=whole_diff(args.path, before, after))
 
     def _now(self, path: str, expected: str | None) -> bytes:
         root, below, _ = self._roots.find(path)
@@ -301,15 +301,15 @@ def _edited(path: str, before: str, after: str) -> EditResult:
     )
 
 
-def _applicable(text: str, asked: EditArgs) -> bool:
+def _applicable(text: str, args: EditArgs) -> bool:
     try:
-        return applied(text, asked.edits) != text
+        return applied(text, args.edits) != text
     except ProviderError:
         return False
 
 
-def _undecided(path: str, why: str) -> ProviderError:
-    return ProviderError(f"Whether {path!r} was edited is unknown: it {why}.", code=Code.OUTCOME_UNKNOWN)
+def _undecided(path: str, reason: str) -> ProviderError:
+    return ProviderError(f"Whether {path!r} was edited is unknown: it {reason}.", code=Code.OUTCOME_UNKNOWN)
 
 
 A = TypeVar("A", bound=msgspec.Struct)
@@ -419,20 +419,20 @@ class FsProvider(Toolset):
                 return _writer(writing.edit, arguments(EditArgs, args), key)
 
 
-def _reader(tool: Callable[[A, StopEvent], msgspec.Struct], asked: A) -> Callable[[StopEvent], msgspec.Struct]:
-    return lambda stop: tool(asked, stop)
+def _reader(tool: Callable[[A, StopEvent], msgspec.Struct], args: A) -> Callable[[StopEvent], msgspec.Struct]:
+    return lambda stop: tool(args, stop)
 
 
 def _looker(
-    tool: Callable[[A, StopEvent, Hidden | None], msgspec.Struct], asked: A, hidden: Hidden | None
+    tool: Callable[[A, StopEvent, Hidden | None], msgspec.Struct], args: A, hidden: Hidden | None
 ) -> Callable[[StopEvent], msgspec.Struct]:
-    return lambda stop: tool(asked, stop, hidden)
+    return lambda stop: tool(args, stop, hidden)
 
 
 def _writer(
-    tool: Callable[[A, str, StopEvent], msgspec.Struct], asked: A, key: str
+    tool: Callable[[A, str, StopEvent], msgspec.Struct], args: A, key: str
 ) -> Callable[[StopEvent], msgspec.Struct]:
-    return lambda stop: tool(asked, key, stop)
+    return lambda stop: tool(args, key, stop)
 
 
 def open_files(opening: Opening) -> tuple[FsProvider]:

@@ -73,10 +73,10 @@ class AgreedSession:
         """Return why it is of no use any more; empty while it is."""
         return self._why_lost or (self.process.why_lost if self.process is not None else "")
 
-    def lose(self, why: str) -> None:
+    def lose(self, reason: str) -> None:
         """Say that it is of no use any more."""
         if not self._why_lost:
-            self._why_lost = why
+            self._why_lost = reason
             self._lost.set()
 
     async def lost(self) -> str:
@@ -104,7 +104,7 @@ async def connected(
     server: McpServer,
     era: Era | None,
     answers: ServerAnswers,
-    heard: Heard,
+    listener: Heard,
     max_message_bytes: int,
     clock: Clock,
     login: ServerLogin | None,
@@ -113,7 +113,7 @@ async def connected(
 ) -> AsyncIterator[AgreedSession]:
     """Connect, agree on an era, list the tools. Raises MCPError, OSError, ProviderError and what HTTP raises.
 
-    `heard` is told of changed lists; `login` authorizes requests over HTTP; `launch` starts a server in the sandbox.
+    `listener` is told of changed lists; `login` authorizes requests over HTTP; `launch` starts a server in the sandbox.
     """
     async with AsyncExitStack() as stack:
         process = None
@@ -135,7 +135,7 @@ async def connected(
             )
             dispatcher = http.dispatcher
         declared = await answers.declared()  # meanwhile the process has begun
-        session = await stack.enter_async_context(McpSession(dispatcher, answers, heard, declared).open())
+        session = await stack.enter_async_context(McpSession(dispatcher, answers, listener, declared).open())
         try:
             connection = AgreedSession(session, await _agree(session, era, stdio=process is not None), process)
         except (MCPError, ProviderError, RuntimeError, msgspec.ValidationError) as error:
@@ -152,7 +152,7 @@ async def connected(
             reason = await process.account(str(error)) if process is not None else str(error)
             raise ListFailedError(reason, cause=Code.SpawnFailed) from error
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(_listen(session, heard, clock))] if connection.era == "modern" else []
+            tasks = [group.create_task(_listen(session, listener, clock))] if connection.era == "modern" else []
             tasks.append(group.create_task(_watch(dispatcher, connection)))
             try:
                 yield connection
@@ -215,12 +215,12 @@ async def _shake(session: McpSession, era: Era) -> Era:
     return era
 
 
-async def _listen(session: McpSession, heard: Heard, clock: Clock) -> None:
+async def _listen(session: McpSession, listener: Heard, clock: Clock) -> None:
     """Hear of changes for as long as the server tells; after a gap in that, the tools count as changed."""
     gap = False
     while True:
         try:
-            await session.listen(partial(heard, TOOLS_CHANGED, {}) if gap else None)
+            await session.listen(partial(listener, TOOLS_CHANGED, {}) if gap else None)
         except MCPError as error:
             if not isinstance(error, UnansweredError):
                 return  # it tells nothing; it is asked again at the next connection

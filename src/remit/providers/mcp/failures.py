@@ -39,13 +39,13 @@ def translated(error: Exception, server: str) -> ProviderError:
     return ProviderError(f"{server}: {type(error).__name__}: {error}", cause=Code.BadGateway)
 
 
-def _answered(error: MCPError, why: str) -> ProviderError:
+def _answered(error: MCPError, reason: str) -> ProviderError:
     """Return what an error of JSON-RPC means: the server's own goes to its client as it came."""
     if isinstance(error, UnansweredError):
-        return ProviderError(why, cause=error.cause)
+        return ProviderError(reason, cause=error.cause)
     if _forgotten(error):
-        return ProviderError(why, cause=Code.ConnectionError)
-    return ProviderError(why, cause=_CAUSES.get(error.code), detail={MCP_ERROR: error.told})
+        return ProviderError(reason, cause=Code.ConnectionError)
+    return ProviderError(reason, cause=_CAUSES.get(error.code), detail={MCP_ERROR: error.told})
 
 
 def lost(error: Exception) -> str | None:

@@ -45,17 +45,17 @@ class AssertionFlow(IdentityAssertionOAuthProvider):
     settled = True
     """A token that is refused is exchanged for again; nothing is renewed."""
 
-    def __init__(self, url: str, given: Mapping[str, str], file: LoginFile, caller: CallerProof) -> None:
-        self._given = given
+    def __init__(self, url: str, settings: Mapping[str, str], file: LoginFile, caller: CallerProof) -> None:
+        self._given = settings
         self._caller = caller
         super().__init__(
             url,
             TokenFile(file),
-            given.get("client_id", ""),
-            given.get("client_secret", ""),
-            given.get("issuer", ""),
+            settings.get("client_id", ""),
+            settings.get("client_secret", ""),
+            settings.get("issuer", ""),
             self._exchanged,
-            given.get("scope"),
+            settings.get("scope"),
             "client_secret_basic",
         )
 
@@ -65,9 +65,9 @@ class AssertionFlow(IdentityAssertionOAuthProvider):
 
     async def _exchanged(self, audience: str, resource: str) -> str:
         """An assertion for `audience` about the caller. Raises OAuthFlowError, which does not quote it."""
-        given, proof = self._given, self._caller.assertion
-        if proof is None or proof.issuer != given[PROVIDER]:
-            raise OAuthFlowError(f"the call does not come with a token of {given[PROVIDER]}")
+        settings, proof = self._given, self._caller.assertion
+        if proof is None or proof.issuer != settings[PROVIDER]:
+            raise OAuthFlowError(f"the call does not come with a token of {settings[PROVIDER]}")
         form = {
             "grant_type": _EXCHANGE,
             "requested_token_type": _ID_JAG,
@@ -75,17 +75,17 @@ class AssertionFlow(IdentityAssertionOAuthProvider):
             "resource": resource,
             "subject_token": proof.token,
             "subject_token_type": _ACCESS_TOKEN,
-            **({"scope": given["scope"]} if given.get("scope") else {}),
+            **({"scope": settings["scope"]} if settings.get("scope") else {}),
         }
-        who = (given.get("identity_client_id", ""), given.get("identity_client_secret", ""))
+        who = (settings.get("identity_client_id", ""), settings.get("identity_client_secret", ""))
         async with httpx2.AsyncClient(timeout=_PATIENCE_S) as client:
-            answer = await client.post(await _token_endpoint(client, given[PROVIDER]), data=form, auth=who)
+            answer = await client.post(await _token_endpoint(client, settings[PROVIDER]), data=form, auth=who)
         document = _object(answer)
         jag = document.get("access_token")
         if answer.status_code != httpx2.codes.OK or document.get("issued_token_type") != _ID_JAG:
-            raise OAuthFlowError(f"{given[PROVIDER]} gave no assertion for the server: HTTP {answer.status_code}")
+            raise OAuthFlowError(f"{settings[PROVIDER]} gave no assertion for the server: HTTP {answer.status_code}")
         if not isinstance(jag, str) or not 0 < len(jag) <= _LONGEST:
-            raise OAuthFlowError(f"{given[PROVIDER]} gave no assertion for the server")
+            raise OAuthFlowError(f"{settings[PROVIDER]} gave no assertion for the server")
         return jag
 
 

@@ -46,9 +46,9 @@ class ServerLine:
         self._server = server
         self._under_way, self._idle = 0, asyncio.Event()
 
-    async def restart(self, why: str) -> None:
+    async def restart(self, reason: str) -> None:
         """End the connection once what is asked on it is answered, and begin a new one."""
-        await self.supervisor.restart(self._answered, why)
+        await self.supervisor.restart(self._answered, reason)
 
     def become(self, server: McpServer, login: ServerLogin | None, launch: Launch | None) -> None:
         """Connect by other settings from the next connection on."""
@@ -120,9 +120,9 @@ class PersonalLines:
             line.calls -= 1
             await self._make_room()
 
-    async def restart(self, why: str) -> None:
+    async def restart(self, reason: str) -> None:
         """Restart all."""
-        await asyncio.gather(*(line.restart(why) for line in self._lines.values()))
+        await asyncio.gather(*(line.restart(reason) for line in self._lines.values()))
 
     async def end(self) -> None:
         """End all connections once what is asked on them is answered."""

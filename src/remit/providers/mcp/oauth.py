@@ -140,14 +140,16 @@ class ServerLogin:
         """
         if server.oauth is None:
             return None
-        given, file = server.oauth, LoginFile(self._folder, server, self.principal)
+        settings, file = server.oauth, LoginFile(self._folder, server, self.principal)
         if self._exchanges:
-            return Authorization(AssertionFlow(server.url, given, file, self), file, server.url, LoginOrigins(server))
+            return Authorization(
+                AssertionFlow(server.url, settings, file, self), file, server.url, LoginOrigins(server)
+            )
         if server.login == "user" and self._authorizer is None and TOKENS not in file.read():
             reason = f"{line(self.principal)} is not logged in: {line(self._command(server))}"
             raise ProviderError(reason, cause=Code.AuthError)
         person = self._authorizer or Nobody(self._command(server))
-        await self._identify(given, TokenFile(file))
+        await self._identify(settings, TokenFile(file))
         origins = LoginOrigins(server)
 
         async def redirect(url: str) -> None:
@@ -157,14 +159,14 @@ class ServerLogin:
         async def heard() -> AuthorizationCodeResult:
             return AuthorizationCodeResult.model_validate((await person.callback())._asdict())
 
-        metadata = OAuthClientMetadata(client_name="Remit", redirect_uris=[_BACK], scope=given.get("scope"))
+        metadata = OAuthClientMetadata(client_name="Remit", redirect_uris=[_BACK], scope=settings.get("scope"))
         flow = LoginFlow(
             server.url,
             metadata,
             file,
             redirect_handler=redirect,
             callback_handler=heard,
-            client_metadata_url=given.get("client_metadata_url"),
+            client_metadata_url=settings.get("client_metadata_url"),
         )
         return Authorization(flow, file, server.url, origins)
 
@@ -174,9 +176,9 @@ class ServerLogin:
         person = ("--as", self.principal) if server.login == "user" else ()
         return shlex.join(["remit", *person, "mcp", "login", *words])
 
-    async def _identify(self, given: Mapping[str, str], storage: TokenFile) -> None:
+    async def _identify(self, settings: Mapping[str, str], storage: TokenFile) -> None:
         """Be known by the client's id that the operator gave, if one was."""
-        client_id, secret = given.get("client_id"), given.get("client_secret")
+        client_id, secret = settings.get("client_id"), settings.get("client_secret")
         held = await storage.get_client_info()
         if client_id and (held is None or (held.client_id, held.client_secret) != (client_id, secret)):
             known = OAuthClientInformationFull(
@@ -202,11 +204,11 @@ class LoginOrigins:
     def check(self, url: str, what: str) -> None:
         """Raises OAuthFlowError where nothing may be asked for."""
         try:
-            found = _origin(url)
+            origin = _origin(url)
         except ValueError:
-            found = url[:_SHOWN]
-        if found not in self._told:
-            reason = f"{self._name} names {found} as {what}, which is not its own origin"
+            origin = url[:_SHOWN]
+        if origin not in self._told:
+            reason = f"{self._name} names {origin} as {what}, which is not its own origin"
             raise OAuthFlowError(f"{reason}: if that is right, set `issuer` in its oauth table")
 
 
@@ -239,16 +241,16 @@ class Authorization:
             return await self._run(version, None) or {}
         return await self._reloaded(version)
 
-    async def renewed(self, version: str, given: str, refusal: aiohttp.ClientResponse) -> dict[str, str] | None:
-        """Return what to say instead of what was `given` and refused; None: nothing else.
+    async def renewed(self, version: str, authorization: str, refusal: aiohttp.ClientResponse) -> dict[str, str] | None:
+        """Return what to say instead of the `authorization` that was refused; None: nothing else.
 
         Someone may have to log in meanwhile. Raises LoginError.
         """
         if refusal.status == HTTPStatus.UNAUTHORIZED:
-            headers = await self._reloaded(version, given)
-            if headers.get("authorization", given) != given:
+            headers = await self._reloaded(version, authorization)
+            if headers.get("authorization", authorization) != authorization:
                 return headers
-        return await self._run(version, _Refused(given, refusal.status, list(refusal.headers.items())))
+        return await self._run(version, _Refused(authorization, refusal.status, list(refusal.headers.items())))
 
     async def _reloaded(self, version: str, refused: str = "") -> dict[str, str]:
         """The headers by what the file holds now, renewed if need be; one process renews at a time."""

@@ -96,7 +96,7 @@ class McpProvider:
     def _open_line(
         self,
         login: ServerLogin | None,
-        heard: Heard,
+        listener: Heard,
         arrived: Callable[[AgreedSession], None],
         retriable: Callable[[], None],
     ) -> ServerLine:
@@ -109,7 +109,7 @@ class McpProvider:
             clock=self._clock,
             chance=self._chance,
             max_message_bytes=settings.max_message_bytes,
-            heard=heard,
+            listener=listener,
             login=login,
             log=ServerLog(server_log(os.environ, name), settings.log_bytes, self._clock),
             launch=self._launch,

@@ -148,6 +148,6 @@ def _where(response: aiohttp.ClientResponse) -> str:
     return str(there.with_user(None).with_query(None).with_fragment(None))[:200]
 
 
-def _open(why: str) -> UnansweredError:
+def _open(reason: str) -> UnansweredError:
     """No answer from who may have acted all the same; the connection is as good as before."""
-    return UnansweredError(Code.BadGateway, why)
+    return UnansweredError(Code.BadGateway, reason)

@@ -95,15 +95,15 @@ class McpSession:
     """A client's side of it."""
 
     def __init__(
-        self, dispatcher: Dispatcher, answers: ServerAnswers, heard: Heard, declared: Mapping[str, Any]
+        self, dispatcher: Dispatcher, answers: ServerAnswers, listener: Heard, declared: Mapping[str, Any]
     ) -> None:
-        """Answer what the server asks with `answers`, and tell `heard` of what it tells everyone.
+        """Answer what the server asks with `answers`, and tell `listener` of what it tells everyone.
 
         It is told of the capabilities `declared`.
         """
         self._dispatcher = dispatcher
         self._answers = answers
-        self._heard = heard
+        self._heard = listener
         self._declared = declared
         self._subscriptions: dict[str, Callable[[], None] | None] = {}
         self._numbers = count(1)

@@ -65,19 +65,19 @@ class Stdio(ChildProcess):
         """Give it its whole grace from now on: the handshake is over."""
         self._grace_s = self._whole_grace_s
 
-    async def account(self, why: str) -> str:
-        """The reason `why` it is of no use, with how it ended and the last it wrote to stderr, as far as that is known.
+    async def account(self, reason: str) -> str:
+        """The `reason` for which it is of no use, with how it ended and the last it wrote to stderr, as far as known.
 
         If it is gone, what is still in its pipes is read first.
         """
         if self.dispatcher.why_closed:
             await self.read_out()
             if self.exit_status is not None:
-                why = self.why_ended if why in {_MUTE, _DEAF} else why
+                reason = self.why_ended if reason in {_MUTE, _DEAF} else reason
         if self.dispatcher.invalid_messages:
-            why += f"; {self.dispatcher.invalid_messages} lines of its stdout were not messages"
+            reason += f"; {self.dispatcher.invalid_messages} lines of its stdout were not messages"
         stderr = line(mask(self.shown(self.err))[-SHOWN:], SHOWN)
-        return f"{why}; it last wrote: {stderr}" if stderr else why
+        return f"{reason}; it last wrote: {stderr}" if stderr else reason
 
     async def close(self) -> None:
         if self._transport is not None:
@@ -128,13 +128,13 @@ class Stdio(ChildProcess):
         self._settling = None
         self._log.settle()
 
-    def _lost_soon(self, why: str) -> None:
+    def _lost_soon(self, reason: str) -> None:
         """It is of no use any more, but what it has written already is still read, and its exit waited for."""
         if not self.why_lost:
-            self.why_lost = why
-            self._dying = asyncio.get_running_loop().call_later(DRAIN_S, self._lost, why)
+            self.why_lost = reason
+            self._dying = asyncio.get_running_loop().call_later(DRAIN_S, self._lost, reason)
 
-    def _lost(self, why: str) -> None:
+    def _lost(self, reason: str) -> None:
         self._writable.set()
-        self.why_lost = self.why_lost or why
-        self.dispatcher.close(why)
+        self.why_lost = self.why_lost or reason
+        self.dispatcher.close(reason)

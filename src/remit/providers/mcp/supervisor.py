@@ -59,14 +59,14 @@ class ConnectionSupervisor:
         clock: Clock,
         chance: RandomSource,
         max_message_bytes: int,
-        heard: Heard,
+        listener: Heard,
         login: ServerLogin | None,
         log: ServerLog,
         launch: Launch | None,
         arrived: Callable[[AgreedSession], None],
         retriable: Callable[[], None],
     ) -> None:
-        """`heard` is told what the server tells everyone; `arrived` of each new connection before anyone uses it.
+        """`listener` is told what the server tells everyone; `arrived` of each new connection before anyone uses it.
 
         `retriable` is told that a server which was given up may be tried again.
         """
@@ -75,7 +75,7 @@ class ConnectionSupervisor:
         self._clock = clock
         self._chance = chance
         self._max_message_bytes = max_message_bytes
-        self._heard = heard
+        self._heard = listener
         self._login = login
         self._launch = launch
         self._server_log = log
@@ -121,7 +121,7 @@ class ConnectionSupervisor:
         up = attempt is not None and attempt.done() and not attempt.exception() and not attempt.result().why_lost
         return attempt.result() if attempt is not None and up else None
 
-    async def restart(self, idle: Callable[[], Awaitable[object]], why: str) -> None:
+    async def restart(self, idle: Callable[[], Awaitable[object]], reason: str) -> None:
         """End the connection once `idle` returns; who needs one meanwhile waits for the next, which begins at once."""
         connection = self.current
         if connection is not None:
@@ -129,7 +129,7 @@ class ConnectionSupervisor:
             try:
                 await idle()
             finally:
-                connection.lose(why)
+                connection.lose(reason)
         self._failures, self._parked_at = 0, None
         self._again.set()
 
@@ -258,11 +258,11 @@ class ConnectionSupervisor:
         self._fail(error)
 
 
-def _bare(why: str, server: McpServer) -> str:
+def _bare(reason: str, server: McpServer) -> str:
     """A reason without the server's name before it, which stands there already."""
     for before in (f"{server.name}: ", f"the MCP server {server.name}: ", f"MCP server {server.name} "):
-        why = why.removeprefix(before)
-    return why
+        reason = reason.removeprefix(before)
+    return reason
 
 
 def _failure(error: BaseException, server: McpServer) -> ProviderError:

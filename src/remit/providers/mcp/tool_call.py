@@ -91,13 +91,13 @@ class OpenToolCall:
         return support == "required" or (support == "optional" and peer is not None and peer.deferred)
 
     async def _followed(self, name: str, task: dict[str, Any]) -> dict[str, Any]:
-        heard: set[str] = set()
+        answered: set[str] = set()
         while task.get("status") not in _ENDED:
             self._tell(task)
             if task.get("status") == "input_required":
                 if not self._modern:
                     break  # it asks those who wait for the result
-                await self._answer(name, task, heard)
+                await self._answer(name, task, answered)
             await self._clock.sleep(_interval_s(task))
             task = await self._ask("tasks/get", name)
         if not self._modern:
@@ -113,14 +113,16 @@ class OpenToolCall:
         self._polls += 1
         self._ctx.progress(self._polls, None, words)
 
-    async def _answer(self, name: str, task: Mapping[str, Any], heard: set[str]) -> None:
+    async def _answer(self, name: str, task: Mapping[str, Any], answered: set[str]) -> None:
         """Answer what the task needs to go on, each question once."""
         questions = task.get("inputRequests")
         fresh = (
-            {key: each for key, each in questions.items() if key not in heard} if isinstance(questions, Mapping) else {}
+            {key: each for key, each in questions.items() if key not in answered}
+            if isinstance(questions, Mapping)
+            else {}
         )
         if fresh:
-            heard.update(fresh)
+            answered.update(fresh)
             responses = await self._answers.all(fresh, self._ctx.peer)
             await self._ask("tasks/update", name, inputResponses=responses)
 

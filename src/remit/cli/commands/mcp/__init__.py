@@ -270,16 +270,16 @@ async def _try(remit: Remit, name: str) -> dict[str, Any]:
     return {"ok": True, "seconds": round(time.perf_counter() - began, 3), **status}
 
 
-def _print_test(state: CommandState, found: dict[str, dict[str, Any]]) -> None:
+def _print_test(state: CommandState, tests: dict[str, dict[str, Any]]) -> None:
 
     out = state.output.out
-    width = max(map(len, found), default=0)
-    for name, test in found.items():
+    width = max(map(len, tests), default=0)
+    for name, test in tests.items():
         if test["ok"]:
             who = f"{test['name']} {test['version']}".strip() or "a server that does not say its name"
             summary = f"{one_line(who)}, protocol {test['protocol']}, {test['tools']} tools, {test['seconds']:.1f} s"
             out.line(f"{out.style('ok', 'ok')}      {name.ljust(width)}  {summary}")
         else:
             out.line(f"{out.style('failed', 'failed')}  {name.ljust(width)}  {one_line(test['reason'])}")
-    if not found:
+    if not tests:
         state.note(f"there are no servers: {state.command('mcp', 'add')}")

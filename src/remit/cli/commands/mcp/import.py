@@ -116,14 +116,14 @@ def _found(settings: Settings, source: Path | None, client: Client | None) -> Fi
     return imported
 
 
-def _check_wanted(wanted: tuple[str, ...], planned: list[Planned], found: FileContent) -> None:
+def _check_wanted(wanted: tuple[str, ...], planned: list[Planned], content: FileContent) -> None:
     from remit.mcp_config.plan import server_name
 
     originals = {server.original for server in planned}
     there = originals | {server_name(name) for name in originals}
     missing = [name for name in wanted if name not in there]
     if missing:
-        names = ", ".join(dict.fromkeys(server.name for server in found.servers)) or "none"
+        names = ", ".join(dict.fromkeys(server.name for server in content.servers)) or "none"
         raise UsageError(f"no server {', '.join(missing)} was found", remedy=f"Found: {names}.")
 
 
@@ -139,10 +139,10 @@ def _write(file: Path, planned: list[Planned], *, private: bool) -> None:
         replace_text(file, text, private=private)
 
 
-def _shown(one: Planned, *, written: bool) -> dict[str, Any]:
-    status = "imported" if written and one.status == "new" else _TITLES[one.status]
+def _shown(server: Planned, *, written: bool) -> dict[str, Any]:
+    status = "imported" if written and server.status == "new" else _TITLES[server.status]
     fields = ("name", "original", "client", "file", "transport", "where", "notes", "variables")
-    return {**{field: getattr(one, field) for field in fields}, "status": status}
+    return {**{field: getattr(server, field) for field in fields}, "status": status}
 
 
 def _print(state: CommandState, file: Path, planned: list[Planned], notes: list[str], *, written: bool) -> None:

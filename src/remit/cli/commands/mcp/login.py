@@ -121,8 +121,8 @@ class Browser:
             self._back.set_result(Authorized(_first(query, "code") or "", state, _first(query, "iss")))
 
 
-def _first(given: dict[str, list[str]], name: str) -> str | None:
-    return given[name][0] if given.get(name) else None
+def _first(query: dict[str, list[str]], name: str) -> str | None:
+    return query[name][0] if query.get(name) else None
 
 
 @click.command("logout")

@@ -126,8 +126,8 @@ def approve(state: CommandState, name: str, words: tuple[str, ...], digest: str 
 
     async def approve(remit: Opened) -> Pin | None:
         servers = remit.service.servers
-        seen = digest
-        if seen is None:
+        shown = digest
+        if shown is None:
             difference = await servers.diff(name)
             if not difference.changes:
                 return None
@@ -138,8 +138,8 @@ def approve(state: CommandState, name: str, words: tuple[str, ...], digest: str 
                 )
             show(state, difference)
             click.confirm(f"Accept these tools of {name}?", err=True, abort=True)
-            seen = difference.digest
-        return await servers.approve(name, seen)
+            shown = difference.digest
+        return await servers.approve(name, shown)
 
     pin = state.ask(approve, code="unused", servers=True, creates=True, flags=flags)
     if pin is not None:

@@ -106,10 +106,10 @@ def _when(rule: Rule) -> str:
     return "; ".join([*(condition.removeprefix("when ") for condition in written(rule)), *taint])
 
 
-def _remembered(state: CommandState, found: list[Remembered]) -> None:
+def _remembered(state: CommandState, rules: list[Remembered]) -> None:
     from remit.cli.tables import TableColumn, moment, table
 
-    if not found:
+    if not rules:
         return
     out = state.output.out
     out.line()
@@ -123,7 +123,7 @@ def _remembered(state: CommandState, found: list[Remembered]) -> None:
             ", ".join(rule.made_by),
             moment(rule.expires_at),
         )
-        for rule in found
+        for rule in rules
     ]
     table(out, columns, rows)
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @click.command("explain")
 @click.argument("tool", shell_complete=complete.tools)
-@click.option("--args", "given", default="{}", metavar="JSON|@FILE", help="The call's arguments.")
+@click.option("--args", "args_text", default="{}", metavar="JSON|@FILE", help="The call's arguments.")
 @click.option("--as", "principal", default="", metavar="NAME", help="The caller. Default: you.")
 @click.option("--recipe", default="", metavar="NAME", help="The recipe whose job makes the call.")
 @click.option(
@@ -40,14 +40,21 @@ if TYPE_CHECKING:
 @json_option("the decision, and the part of every rule in it")
 @pass_state
 def command(
-    state: CommandState, tool: str, given: str, principal: str, recipe: str, kind: str | None, facts: str, live: bool
+    state: CommandState,
+    tool: str,
+    args_text: str,
+    principal: str,
+    recipe: str,
+    kind: str | None,
+    facts: str,
+    live: bool,
 ) -> int:
     """Explain what the rules decide for a call.
 
     Shows the decision, then every rule in the order of the file: whether it matched, and why not. You may leave out
     arguments. Exits with status 2 if the call is impossible: the tool is unknown or does not take the arguments.
     """
-    args, known = json_object(given, "--args"), json_object(facts, "--given")
+    args, known = json_object(args_text, "--args"), json_object(facts, "--given")
     chosen = cast("CallerKind", kind or ("job" if recipe else "session"))
 
     own = "" if state.server else state.settings().app.principal
@@ -63,42 +70,44 @@ def command(
     return exit_codes.USAGE if explanation.problems else exit_codes.OK
 
 
-def _print(tool: str, state: CommandState, found: Explanation) -> None:
+def _print(tool: str, state: CommandState, explanation: Explanation) -> None:
     from remit.cli.tables import TableColumn, fields, table
 
-    out, decision = state.output.out, found.decision
+    out, decision = state.output.out, explanation.decision
     out.line(f"{out.style(decision.effect, decision.effect)}  {one_line(tool)}")
     people = ", ".join(decision.approvers)
     ask: list[tuple[str, str]] = []
     if decision.effect == "ask":
         ask = [("approvals", str(decision.approvals)), ("by", one_line(people) or "anybody")]
-    default = f"{found.default.effect} ({found.default.rule_id})"
+    default = f"{explanation.default.effect} ({explanation.default.rule_id})"
     fields(
         out,
         [
-            *(("impossible", one_line(problem)) for problem in found.problems),
+            *(("impossible", one_line(problem)) for problem in explanation.problems),
             ("rule", decision.rule_id),
             ("why", one_line(decision.reason)),
             *ask,
-            ("level", found.level or "unknown tool"),
+            ("level", explanation.level or "unknown tool"),
             ("without rules", default),
-            ("if untrusted", _tainted(found)),
+            ("if untrusted", _tainted(explanation)),
         ],
     )
     columns = ("RULE", TableColumn("EFFECT", states=True), "PART", TableColumn("WHY", whole=False))
-    rows = [_row(entry) for entry in (*found.considered, *found.remembered)]
+    rows = [_row(entry) for entry in (*explanation.considered, *explanation.remembered)]
     if rows:
         out.line()
     table(out, columns, rows, indent=2)
 
 
-def _tainted(found: Explanation) -> str:
+def _tainted(explanation: Explanation) -> str:
     """Return what untrusted text among the arguments would change; empty if none of them matters."""
-    if found.tainted is None:
+    if explanation.tainted is None:
         return ""
-    arguments = ", ".join(dict.fromkeys(one_line(authority.path) for authority in found.authority))
-    return f"{found.tainted.effect} ({found.tainted.rule_id}), if an agent got {arguments} from untrusted text"
+    arguments = ", ".join(dict.fromkeys(one_line(authority.path) for authority in explanation.authority))
+    return (
+        f"{explanation.tainted.effect} ({explanation.tainted.rule_id}), if an agent got {arguments} from untrusted text"
+    )
 
 
-def _row(one: Considered) -> tuple[Any, ...]:
-    return one.rule_id, one.effect, one.part, one.why
+def _row(considered: Considered) -> tuple[Any, ...]:
+    return considered.rule_id, considered.effect, considered.part, considered.why
