@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+
+import pytest
+
 from remit.clock import DAY, SECOND, Clock, SystemClock
 
 
@@ -39,3 +43,10 @@ def clock_at_noon() -> JumpingClock:
     """The machine's clock, set to noon in UTC: what is counted by the day meets no end of one."""
     now = SystemClock().now()
     return clock_at(now - now % DAY + DAY // 2)
+
+
+def leap(patch: pytest.MonkeyPatch, seconds: float) -> None:
+    """Set the running loop's time ahead: what was to happen by then happens next, and nobody waits for it."""
+    loop = asyncio.get_running_loop()
+    time = loop.time
+    patch.setattr(loop, "time", lambda: time() + seconds)

@@ -47,7 +47,9 @@ def test_no_wait_is_shorter_than_the_patience_of_tests(path: Path) -> None:
     assert short_waits(path.read_text(encoding="utf-8")) == []
 
 
-WAITS = re.compile(r"(asyncio\.timeout\(|asyncio\.wait_for\(.*, |communicate\(timeout=)[1-9][0-9]?\)")
+WAITS = re.compile(
+    r"(asyncio\.timeout\(|\.wait_for\(.*, |\.(communicate|join|wait)\((timeout=)?|urlopen\(.*timeout=)[1-9][0-9]?\)"
+)
 """A literal bound of a second or more of what every other test waits for; shorter ones are to pass."""
 
 

@@ -12,6 +12,7 @@ from remit import threads as module
 from remit.codes import Code
 from remit.errors import ProviderError
 from remit.threads import StopEvent, StoppedError, Threads, wait_for_lock
+from tests.patience import PATIENCE_S
 
 
 async def test_work_runs_in_another_thread_and_gives_its_result() -> None:
@@ -134,7 +135,7 @@ def test_a_lock_is_waited_for_until_its_holder_is_gone(tmp_path: Path) -> None:
     taken = threading.Thread(target=wait_for_lock, args=(waiter, StopEvent()))
     taken.start()
     os.close(holder)
-    taken.join(10)
+    taken.join(PATIENCE_S)
     assert not taken.is_alive()
     os.close(waiter)
 

@@ -89,7 +89,7 @@ def test_a_worker_and_a_server_tell_and_stop_when_told(project: Project, words: 
 
 def _arrived(hook: Hook) -> bool:
     with hook.arrived:
-        return hook.arrived.wait_for(lambda: bool(hook.posted), 50)
+        return hook.arrived.wait_for(lambda: bool(hook.posted), PATIENCE_S)
 
 
 def test_a_table_that_means_nothing_stops_a_worker_and_doctor_names_it(project: Project) -> None:

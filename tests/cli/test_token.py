@@ -111,7 +111,8 @@ def test_a_token_lets_its_bearer_in_until_it_is_revoked(project: Project, over: 
         ping = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "ping"}).encode() if over == "mcp" else None
         path = "/mcp" if over == "mcp" else "/v1/jobs"
         try:
-            with urllib.request.urlopen(urllib.request.Request(url + path, ping, headers), timeout=50) as response:  # noqa: S310 - loopback
+            request = urllib.request.Request(url + path, ping, headers)  # noqa: S310 - loopback
+            with urllib.request.urlopen(request, timeout=PATIENCE_S) as response:  # noqa: S310 - loopback
                 return int(response.status)
         except urllib.error.HTTPError as error:
             with error:

@@ -18,7 +18,9 @@ from remit.http.guard import Token, digest_of
 from remit.jobs.plans.check import read_plan
 from remit_testing.clock import ManualClock
 from tests.client.conftest import serving
+from tests.jumping import leap
 from tests.opened import OpenRemit
+from tests.patience import PATIENCE_S
 
 ALLOW = {"policy.rules": [{"effect": "allow", "tools": ["desk.*"]}]}
 Answer = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
@@ -68,7 +70,7 @@ class Peer:
 
 
 @asynccontextmanager
-async def peer(answer: Answer, timeout_s: float = 30.0) -> AsyncIterator[tuple[Peer, RemoteRemit]]:
+async def peer(answer: Answer, timeout_s: float = PATIENCE_S) -> AsyncIterator[tuple[Peer, RemoteRemit]]:
     one = Peer(answer)
     server = await asyncio.start_server(one.serve, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
@@ -106,7 +108,7 @@ async def test_a_read_is_sent_again_and_then_given_up() -> None:
 
 
 @pytest.mark.slow
-async def test_an_answer_that_never_ends_is_given_up() -> None:
+async def test_an_answer_that_never_ends_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     async def dribble(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 1000000\r\n\r\n")
         with suppress(ConnectionError):
@@ -116,8 +118,9 @@ async def test_an_answer_that_never_ends_is_given_up() -> None:
                 with suppress(TimeoutError):
                     async with asyncio.timeout(0.01):
                         await asyncio.Event().wait()
+                leap(monkeypatch, PATIENCE_S / 4)
 
-    async with peer(dribble, timeout_s=0.1) as (one, remit):
+    async with peer(dribble) as (one, remit):
         with pytest.raises(ServerError, match="did not arrive in time"):
             await remit.jobs()
         assert len(one.requests) == 1
@@ -219,7 +222,7 @@ async def test_jobs_and_calls_are_the_same_as_here(remit_in: OpenRemit) -> None:
         assert await waiting.questions() == []
         outcome = await far.call("desk.double", {"n": 4}, key="k")
         assert (outcome.ok, outcome.value) == (True, 8)
-        again = await far.call("desk.double", {"n": 5}, key="k", timeout=5)
+        again = await far.call("desk.double", {"n": 5}, key="k", timeout=PATIENCE_S)
         assert again.code is Code.IDEMPOTENCY_MISMATCH
 
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from remit.errors import AppendConflictError, JournalError
 from remit.journal.event import Blob, Commit
+from tests.patience import PATIENCE_S
 
 
 class Script:
@@ -23,7 +24,7 @@ class Script:
         self.wrote = threading.Event()
 
     def write(self, group: Sequence[Commit]) -> Sequence[JournalError | None]:
-        self.gate.wait(10)
+        self.gate.wait(PATIENCE_S)
         numbers = [commit.at for commit in group]
         if self.error is not None:
             raise self.error

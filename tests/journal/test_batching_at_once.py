@@ -13,6 +13,7 @@ from remit.errors import JournalError
 from remit.journal.commit import CommitThread
 from remit.journal.event import Commit
 from tests.journal.script import Script, answered
+from tests.patience import PATIENCE_S
 
 
 class Fast(Script):
@@ -206,7 +207,7 @@ async def test_nobody_is_told_before_those_who_came_first(monkeypatch: pytest.Mo
     thread.submit(Commit(appends=(), at=-1, synced=False, on_error=lambda _error: order.append(1)))
     before = thread.run(lambda: None)
     # The thread writes it meanwhile; this loop does not hear of it.
-    assert script.wrote.wait(10)
+    assert script.wrote.wait(PATIENCE_S)
     commit, done = answered(2)
     done.add_done_callback(lambda _done: order.append(2))
     thread.submit(commit)
@@ -222,7 +223,7 @@ async def test_a_loop_that_does_not_come_round_keeps_nothing_from_being_written(
     script = Fast()
     thread = await awake(script)
     thread.submit(Commit(appends=(), at=1, synced=False))
-    assert script.wrote.wait(10), "meanwhile nothing else runs on this loop"
+    assert script.wrote.wait(PATIENCE_S), "meanwhile nothing else runs on this loop"
     assert script.on == ["t"]
     await thread.close()
 

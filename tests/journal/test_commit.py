@@ -11,6 +11,7 @@ from remit.errors import AppendConflictError, JournalError
 from remit.journal.commit import GROUP_LIMIT, CommitThread, taken
 from remit.journal.event import Commit, Lease
 from tests.journal.script import Script, answered
+from tests.patience import PATIENCE_S
 
 
 @pytest.fixture(autouse=True)
@@ -201,10 +202,10 @@ def test_a_loop_that_ended_first_does_not_keep_the_thread_from_ending() -> None:
     told = threading.Event()
     thread = asyncio.run(forgetful())
     script.gate.set()
-    assert told.wait(10), "the thread has tried to tell of the first commit"
+    assert told.wait(PATIENCE_S), "the thread has tried to tell of the first commit"
     closing = threading.Thread(target=lambda: asyncio.run(thread.close()), daemon=True)
     closing.start()
-    closing.join(10)
+    closing.join(PATIENCE_S)
     hangs = closing.is_alive()
     thread._bell.put(None)  # so that a failure of this test is one, and does not hang all the others
     assert not hangs

@@ -33,6 +33,7 @@ from remit.mcp_server.relays import Relays
 from remit.mcp_server.request import PATH, AskingTerms
 from remit.mcp_server.server import ToolServer
 from remit.mcp_server.stdio import OneClient
+from tests.patience import PATIENCE_S
 
 MODERN = "2026-07-28"
 
@@ -171,7 +172,7 @@ async def at(url: str, *, token: str = "", **given: Any) -> AsyncIterator[Client
     """The official client of a URL."""
     headers = {"authorization": f"Bearer {token}"} if token else {}
     async with (
-        httpx2.AsyncClient(headers=headers, timeout=30) as carrier,
+        httpx2.AsyncClient(headers=headers, timeout=PATIENCE_S) as carrier,
         Client(_streams(url, carrier), **given) as client,
     ):
         yield client

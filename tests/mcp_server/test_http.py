@@ -196,7 +196,7 @@ async def test_it_stops_within_seconds_whatever_is_open(remit_in: OpenRemit, era
             app = application(face)
             task = asyncio.create_task(http.serve(app, taken, stop))
             url = f"http://127.0.0.1:{taken.getsockname()[1]}{PATH}"
-            async with at(url, mode=era, cache=None, read_timeout_seconds=20) as client:
+            async with at(url, mode=era, cache=None, read_timeout_seconds=PATIENCE_S) as client:
                 call = asyncio.create_task(client.call_tool("door__pass", {}))
                 await door.began.wait()
                 stop.set()

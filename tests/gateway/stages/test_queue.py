@@ -13,21 +13,23 @@ from remit.providers.functions.provider import FunctionProvider
 from remit.threads import Threads
 from tests.gateway.samples import ALLOW
 from tests.gateway.world import World, opened
+from tests.jumping import leap
+from tests.patience import PATIENCE_S
 
 
 class Door:
     """A synchronous tool with side effects that waits until it is let go."""
 
-    def __init__(self, timeout: float) -> None:
+    def __init__(self) -> None:
         self.entered: list[int] = []
         self.began = threading.Event()
         self.open = threading.Event()
 
-        @tool("door.enter", timeout=timeout)
+        @tool("door.enter", timeout=PATIENCE_S)
         def enter(number: int) -> int:
             self.entered.append(number)
             self.began.set()
-            self.open.wait(20)
+            self.open.wait(PATIENCE_S)
             return number
 
         self.threads = Threads(1)
@@ -42,7 +44,7 @@ class Door:
 
 
 async def test_a_call_that_waits_for_a_thread_is_not_announced_and_ends_unrecorded_if_it_is_cancelled() -> None:
-    door = Door(timeout=20)
+    door = Door()
     async with opened(door.provider, rules=[ALLOW]) as world:
         first = await door.call(world, 1)
         await asyncio.to_thread(door.began.wait)
@@ -56,13 +58,14 @@ async def test_a_call_that_waits_for_a_thread_is_not_announced_and_ends_unrecord
         assert door.entered == [1]
 
 
-async def test_the_deadline_of_a_call_begins_when_its_thread_does() -> None:
-    door = Door(timeout=0.3)
+async def test_the_deadline_of_a_call_begins_when_its_thread_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    door = Door()
     async with opened(door.provider, rules=[ALLOW]) as world:
         # Another call has the only thread for longer than the second call may take.
         await door.threads.slots.acquire()
         second = await door.call(world, 2)
-        await asyncio.wait([second], timeout=0.35)
+        leap(monkeypatch, PATIENCE_S)
+        await asyncio.wait([second], timeout=0)
         assert not second.done()
         door.open.set()
         door.threads.slots.release()
@@ -77,7 +80,7 @@ async def world_outcome(call: asyncio.Task[object]) -> tuple[object, object]:
 
 
 async def test_calls_begin_in_the_order_they_came() -> None:
-    door = Door(timeout=20)
+    door = Door()
     door.open.set()
     async with opened(door.provider, rules=[ALLOW]) as world:
         await door.threads.slots.acquire()

@@ -20,6 +20,7 @@ from remit.journal.writer import StreamWriter
 from remit_testing.clock import ManualClock
 from remit_testing.journal.storage import due, head_of, holder, job, note, numbers, refused, terms
 from tests.journal.sqlite.disk import Disk, inserted
+from tests.patience import PATIENCE_S
 
 
 @pytest.fixture
@@ -86,7 +87,7 @@ async def test_synced_appends_that_wait_together_share_one_flush(disk: Disk, tmp
     async with opened(tmp_path / "journal.db", vfs=disk.name) as (journal, store):
         writers = [await job(journal, f"job/{number}") for number in range(20)]
         writing = threading.Event()
-        busy = store._writer.run(lambda: writing.wait(10))
+        busy = store._writer.run(lambda: writing.wait(PATIENCE_S))
         appends = [
             asyncio.ensure_future(journal.append(writer, note(number), synced=True))
             for number in range(2, 7)

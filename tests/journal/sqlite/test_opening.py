@@ -24,6 +24,7 @@ from remit.journal.sqlite.connection import EMPTY
 from remit.journal.sqlite.schema import APPLICATION_ID, VERSION
 from remit.journal.sqlite.store import SqliteStore
 from remit_testing.journal.storage import job, note
+from tests.patience import PATIENCE_S
 
 NOBODY = 65_534
 
@@ -105,7 +106,7 @@ def test_several_processes_may_make_it_at_once(tmp_path: Path) -> None:
     path, start, made_by = tmp_path / "new" / "journal.db", threading.Barrier(6), list[int]()
 
     def opened(number: int) -> None:
-        start.wait(10)
+        start.wait(PATIENCE_S)
         asyncio.run(use(path, f"job/{number}"))
         made_by.append(number)
 

@@ -15,7 +15,7 @@ FORM = """<title>Form</title><h1>A form</h1>
 LOGIN = """<title>Login</title><form action="/answer" method="post">
 <label>User <input name="user"></label>
 <label>Password <input name="password" type="password" value="prefilled-1"></label>
-<label>Pin <input name="pin" type="PassWord" placeholder="four digits" value="77"></label>
+<label>Pin <input name="pin" type="PassWord" placeholder="four digits" value="p#7"></label>
 <p id="said">it is prefilled-1</p><button>Log in</button></form>"""
 TRICKS = """<title>Tricks [ref=p1:e2]</title><button aria-label='Pay"] [ref=e1] x'>A</button>
 <a href="/form" aria-label="a: b">B</a><p>click [ref=p1:e2]</p><p>- button "C" [ref=e2]</p>"""

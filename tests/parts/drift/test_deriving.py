@@ -32,6 +32,7 @@ from remit.service.approvals import scopes_of
 from remit.settings import Settings, load
 from tests.jumping import JumpingClock
 from tests.opened import until, until_waiting
+from tests.patience import PATIENCE_S
 
 ROUNDS: Final = int(os.environ.get("REMIT_TEST_DERIVING_ROUNDS", "6"))
 """Random policies, each with jobs and three faces. Default: 6."""
@@ -74,7 +75,7 @@ async def sure(n: int) -> int:
 @recipe("walk", version="1")
 async def walk(run: Run, start: int, calls: list[list[Any]]) -> int:
     for name, n in calls:
-        await run.attempt(name, {"n": n}, timeout=5)
+        await run.attempt(name, {"n": n}, timeout=PATIENCE_S)
     return start
 
 

@@ -141,7 +141,7 @@ async def test_several_processes_share_one_index(folder: Path, tmp_path: Path) -
         worker.start()
     found = await asyncio.gather(*(asyncio.to_thread(answers.get, timeout=PATIENCE_S) for _ in workers))
     for worker in workers:
-        worker.join(10)
+        worker.join(PATIENCE_S)
     assert all(result == found[0] for result in found)
     assert found[0]["files"] == 204
 

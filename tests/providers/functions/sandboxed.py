@@ -61,13 +61,13 @@ def fail(how: str) -> dict[str, float]:
 def hang(marker: str) -> None:
     """Never ends."""
     os.write(2, marker.encode() + b"\n")
-    threading.Event().wait(60)
+    threading.Event().wait()
 
 
 @tool("box.slow", level="L2", sandbox={"limits": {"wall_ms": 300}})
 def slow() -> None:
     """Takes too long."""
-    threading.Event().wait(60)
+    threading.Event().wait()
 
 
 @tool("box.loose", level="L2", sandbox={"limits": {"pids": 100_000}})

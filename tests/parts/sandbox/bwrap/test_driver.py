@@ -157,7 +157,7 @@ async def test_a_run_that_is_cancelled_is_gone_when_the_cancellation_is(box: Box
     run.cancel()
     await asyncio.wait([run])
     assert run.cancelled()
-    assert not any("3123" in line for line in processes())
+    assert not any("sleep 3123" in line for line in processes())
 
 
 async def test_a_run_can_be_ended_from_outside(box: Box) -> None:

@@ -11,25 +11,24 @@ import pytest
 from remit.clock import SystemClock
 from remit.parts.work.executors import program
 from remit.parts.work.executors.port import ProgramEnding
-from remit.parts.work.executors.program import run_program
+from remit.parts.work.executors.program import Heard, run_program
+from tests.jumping import leap
 from tests.patience import PATIENCE_S
 
 ENV = {"PATH": "/usr/bin:/bin"}
 ESCAPE = "import subprocess; child = subprocess.Popen(['sleep', '86400'], start_new_session=True); "
 
 
-async def run(
-    tmp_path: Path, *command: str, timeout_s: float = PATIENCE_S, heard: list[bytes] | None = None
-) -> ProgramEnding:
+async def run(tmp_path: Path, *command: str, heard: Heard = lambda _stream, _data: None) -> ProgramEnding:
     """Run a command in the test's folder."""
     return await run_program(
         command,
         cwd=tmp_path,
         env=ENV,
-        timeout_s=timeout_s,
+        timeout_s=PATIENCE_S,
         logs=(tmp_path / "out", tmp_path / "err"),
         clock=SystemClock(),
-        heard=lambda _, data: (heard if heard is not None else []).append(data),
+        heard=heard,
     )
 
 
@@ -46,7 +45,9 @@ def pid_of(path: Path) -> int:
 async def test_output_and_exit_code_are_kept(tmp_path: Path) -> None:
     heard: list[bytes] = []
     ending = await run(
-        tmp_path, *python("import sys; print('hello'); print('no', file=sys.stderr); sys.exit(3)"), heard=heard
+        tmp_path,
+        *python("import sys; print('hello'); print('no', file=sys.stderr); sys.exit(3)"),
+        heard=lambda _stream, data: heard.append(data),
     )
     assert (ending.exit_code, ending.passed, ending.timed_out) == (3, False, False)
     assert ((tmp_path / "out").read_text(), (tmp_path / "err").read_text()) == ("hello\n", "no\n")
@@ -78,12 +79,12 @@ async def test_a_program_that_hangs_and_ignores_sigterm_is_killed_with_all_of_it
     code = (
         "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); "
         + ESCAPE
-        + f"open({str(tmp_path / 'pid')!r}, 'w').write(str(child.pid)); time.sleep(86400)"
+        + "print(child.pid, flush=True); time.sleep(86400)"
     )
-    ending = await run(tmp_path, *python(code), timeout_s=2.0)
+    ending = await run(tmp_path, *python(code), heard=lambda _stream, _data: leap(monkeypatch, PATIENCE_S))
     assert ending.timed_out
     assert not ending.passed
-    assert not Path(f"/proc/{pid_of(tmp_path / 'pid')}").exists()
+    assert not Path(f"/proc/{pid_of(tmp_path / 'out')}").exists()
 
 
 async def test_cancelling_ends_all_of_it_before_it_goes_on(tmp_path: Path) -> None:
