@@ -62,6 +62,18 @@ def test_a_stuck_job_says_what_helps_and_not_what_does_not(project: Project, job
     assert "waits for human" not in trace
 
 
+def test_a_call_that_a_time_limit_of_the_recipe_gave_up_is_named_as_one(project: Project) -> None:
+    hasty = "async with asyncio.timeout(0.001):\n        await run.call"
+    slow = "async def refund(order: str, cents: int) -> str:\n    await asyncio.Event().wait()"
+    code = CODE.replace("await run.call", hasty).replace("def refund(order: str, cents: int) -> str:", slow)
+    write(project, f"import asyncio\n{code}")
+    done = project.here("run", "refunds")
+    assert done.status == 1
+    assert "FOREIGN_TIMEOUT" in done.err
+    assert "-> Give a step its own timeout=" in done.err
+    assert "Run the code that recorded this job" not in done.err
+
+
 def test_a_replay_says_that_a_schema_of_today_refuses_a_call(project: Project, job: str) -> None:
     write(project, CODE.replace("cents: int", "euros: int"))
     done = project.here("replay", job)

@@ -13,6 +13,7 @@ from remit.cli.errors import ErrorText, show
 from remit.cli.output import one_line
 from remit.cli.tables import moment
 from remit.codes import Code
+from remit.jobs.branch import OWN_LIMIT
 from remit.jobs.state import TURN, UNDO_DECISION
 from remit.record.views import TaskError
 from remit.redact import mask
@@ -34,6 +35,7 @@ _RAN: Final = {"status", "exit_code", "signal", "limit", "stdout", "stderr", "tr
 _STUCK: Final = {
     Code.NONDETERMINISTIC.name: "Run the code that recorded this job, or take its path where `run.version` says so.",
     Code.EXECUTION_VERSION_MISMATCH.name: "Run the code that recorded it, or declare `migrates`, or set jobs.mismatch.",
+    Code.FOREIGN_TIMEOUT.name: OWN_LIMIT,
     Code.JOB_ENDS_WORKERS.name: "Find out what ends them: its last step, memory, a crash in native code.",
 }
 """The remedy for a stuck job, where its record does not say."""

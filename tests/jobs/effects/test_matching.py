@@ -223,7 +223,7 @@ async def test_a_recipe_with_a_clock_of_its_own_cannot_give_an_effect_up(remit_i
 
     async with remit_in(tools=[slow], recipes=[hasty], flags=ALLOW) as remit:
         job = await remit.start(hasty())
-        await until(remit, job.id, is_stuck)
+        await until(remit, job.id, lambda row: row.code == "FOREIGN_TIMEOUT")
         assert reached == ["slow"]
         await remit.service.jobs.resume(job.id)
         # It may have happened: a person says so before anything else is done.

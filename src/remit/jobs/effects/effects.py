@@ -147,8 +147,8 @@ class Matching:
     def cut_short(self, step: str) -> None:
         """Record that an effect under way was cancelled: by the recipe's own clock, unless the whole pass is over."""
         if self.failure is None:
-            purpose = "to give it up"
-            self._cut = self.failure = NondeterminismError(step, "an effect under way", purpose, remedy=OWN_LIMIT)
+            held, purpose, code = "an effect under way", "to give it up", Code.FOREIGN_TIMEOUT
+            self._cut = self.failure = NondeterminismError(step, held, purpose, code=code, remedy=OWN_LIMIT)
 
     def refuse_limit(self) -> None:
         """Refuse to wait within an `asyncio.timeout`: a parked job outlives it. Raises RunError (FOREIGN_TIMEOUT)."""
