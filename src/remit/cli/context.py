@@ -61,6 +61,8 @@ class CommandState:
         """Python files that the person named: imported beside the modules of the settings where those are."""
         self.catalog: Path | None = None
         """The file that the tools are taken from, instead of the catalog as it was last listed."""
+        self.knows_tools = True
+        """False once the tools of modules and servers were wanted as they were last listed, and never were."""
         self.search = True
         """True if a remit.toml counts that is not named, because the command is run below it."""
         self.trust = False
@@ -272,6 +274,7 @@ class CommandState:
 
         catalog = recorded(settings) if self.catalog is None else exported(self.catalog)
         if catalog is None and code == "recorded" and self._has_own_tools():
+            self.knows_tools = False
             self.note("only built-in tools are known here: run `remit tools` once to record yours for this command")
         return stand_ins_of(catalog.tools if catalog is not None else ())
 

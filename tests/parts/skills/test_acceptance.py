@@ -58,6 +58,25 @@ async def test_a_manifest_that_comes_is_loaded_at_start_and_one_that_goes_is_unl
             await remit.service.skills.view("triage")
 
 
+def test_a_skill_whose_tools_were_never_listed_is_not_called_unavailable(project: Project) -> None:
+    skill(project.folder / "skills", "notes", tools="notes.read")
+    skill(project.folder / "skills", "lacks", tools="no.such")
+    tools = "from remit import tool\n\n@tool('notes.read', level='L0')\ndef read() -> str:\n    return ''\n"
+    (project.folder / "notes.py").write_text(tools, encoding="utf-8")
+    toml = "[app]\nmodules = ['notes.py']\n[skills]\nfolders = ['skills']\n"
+    (project.folder / "remit.toml").write_text(toml, encoding="utf-8")
+    before = project.here("skills", "list")
+    assert [line.split()[:3] for line in before.out.splitlines()[-2:]] == [
+        ["not", "known", "lacks"],
+        ["not", "known", "notes"],
+    ]
+    assert "run `remit tools` once" in before.err
+    assert "not known, it requires tools" in project.here("skills", "show", "notes").out
+    assert project.here("tools").status == 0
+    after = project.here("skills", "list").out
+    assert ("notes" in after, "unavailable  lacks" in after, "not known" in after) == (True, True, False)
+
+
 async def test_the_console_shows_which_skills_are_enabled_and_switches_them(tmp_path: Path) -> None:
     skill(tmp_path / "skills", "notes", tools="notes.read", about="Read <b>notes</b>.")
     skill(tmp_path / "skills", "lacks", tools="no.such")

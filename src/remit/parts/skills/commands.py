@@ -29,7 +29,6 @@ COMMANDS: Final[dict[str, LazyCommand]] = {
     "disable": LazyCommand("Commands", "Switch a skill off."),
     "new": LazyCommand("Commands", "Write a skill to fill in."),
 }
-_STYLES: Final = {"enabled": "ok", "disabled": "dim", "unavailable": "warn", "not loaded": "fail"}
 
 
 @click.group("skills", cls=LazyGroup, package="remit.parts.skills.commands", entries=COMMANDS)
@@ -48,8 +47,8 @@ def command(context: click.Context) -> None:
 def list_command(state: CommandState) -> int:
     """List the skills, and what could not be loaded as one.
 
-    An `unavailable` skill lacks a tool that it requires; one that is `not loaded` has a manifest that cannot be used,
-    or lies in a folder that does not count.
+    An `unavailable` skill lacks a tool that it requires; whether one that is `not known` does cannot be said here. One
+    that is `not loaded` has a manifest that cannot be used, or lies in a folder that does not count.
     """
     rows: list[SkillRow] = state.ask(lambda remit: remit.service.skills.rows(), code="recorded")
     return state.listing(rows, _print, "there is no skill")
@@ -59,8 +58,18 @@ def _print(state: CommandState, rows: list[SkillRow]) -> None:
     from remit.cli.tables import TableColumn, table
 
     columns = ("STATE", "SKILL", "FROM", "RUN TYPES", TableColumn("WHAT, OR WHY NOT", whole=False))
-    cells = [(row.state, row.name, row.source, ", ".join(row.run_types), row.why or row.description) for row in rows]
+    cells = []
+    for row in rows:
+        standing, reason = _standing(state, row)
+        cells.append((standing, row.name, row.source, ", ".join(row.run_types), reason or row.description))
     table(state.output.out, columns, cells)
+
+
+def _standing(state: CommandState, row: SkillRow | SkillView) -> tuple[str, str]:
+    """Return the state of a skill and its reason, as far as this command knows the tools that there are."""
+    if row.state != "unavailable" or state.knows_tools:
+        return row.state, row.why
+    return "not known", "it requires tools that were not listed here yet"
 
 
 @command.command("show")
@@ -74,10 +83,10 @@ def show_command(state: CommandState, skill: str) -> int:
 
 def _print_skill(state: CommandState, view: SkillView) -> None:
 
-    out = state.output.out
+    out, (standing, reason) = state.output.out, _standing(state, view)
     out.line(one_line(f"{view.name}: {view.description or 'no description'}"))
     rows = {
-        "state": f"{view.state}{f', {view.why}' if view.why else ''}",
+        "state": f"{standing}{f', {reason}' if reason else ''}",
         "from": " ".join(part for part in (view.source, view.path) if part),
         "digest": view.digest,
         "run types": ", ".join(view.run_types) or "any that a job names it for",
