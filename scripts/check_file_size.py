@@ -19,8 +19,8 @@ FLOOR: Final = 120
 APART: Final = frozenset(
     {
         "remit/evidence/ed25519.py",  # shipped as a file in each package
-        "remit/providers/mcp/id_jag.py",  # sees the MCP SDK, which few modules do
-        "remit/providers/mcp/listing.py",  # sees the MCP SDK
+        "remit/providers/mcp/oauth.py",  # sees the MCP SDK, which few modules do
+        "remit/providers/mcp/connection.py",  # sees the MCP SDK
     }
 )
 FOLDERS: Final = ("src", "testing", "tests", "bench", "scripts")

@@ -28,7 +28,7 @@ from remit.mcp_server import offer, sessions
 from remit.mcp_server import server as parking
 from remit.mcp_server.request import MAX_REQUEST_BYTES
 from remit.process.environment import environment as seen
-from remit.providers.mcp import listing, session, supervisor
+from remit.providers.mcp import connection, session, supervisor
 from remit.settings import load
 from remit.settings.clients import clients
 from remit.settings.mcp_servers import mcp_servers
@@ -212,7 +212,7 @@ def test_the_code_of_the_page_is_that_of_the_example() -> None:
         f"| a client's request | {MAX_REQUEST_BYTES // 2**20} MiB |",
         f"(before 2026-07-28) | {sessions.MAX_SESSIONS:,}, each until {sessions.IDLE_S / 60:g} minutes after",
         f"| questions of a server within one call | {session._MAX_ROUNDS} |",
-        f"| tools of a server | {listing.MAX_TOOLS:,}, on {listing.MAX_PAGES} pages |",
+        f"| tools of a server | {connection.MAX_TOOLS:,}, on {connection.MAX_PAGES} pages |",
         f"return with answers | {parking.PARKED_S / 60:g} minutes |",
         f"when `serve --http` stops | {http.GRACE_S} s |",
     ],

@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from remit.parts.notify.people import read_directory
+from remit.parts.notify.people import read_directory, read_targets
 from remit.parts.notify.sender import Notice
 from remit.parts.notify.target import ABOUT_CALLS, EVENTS, OPEN, NotifyTarget
-from remit.parts.notify.turns import read_targets
 from remit.settings import load
 
 PAGE = (Path(__file__).parents[2] / "docs/notifications.md").read_text(encoding="utf-8")

@@ -19,8 +19,8 @@ from remit import Remit, Run, recipe
 from remit.codes import Code
 from remit.errors import ProviderError, RemitError
 from remit.jobs.state import ENDED
-from remit.parts.tickets.execution import RunRequest
 from remit.parts.tickets.report import RunReport
+from remit.parts.tickets.run import RunRequest
 from remit.parts.tickets.steps import ToolStep
 from remit.parts.tickets.tickets import tickets_of
 from remit.record.step import StateDiff

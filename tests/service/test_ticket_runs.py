@@ -14,7 +14,7 @@ from remit.clock import SECOND, Clock
 from remit.codes import Code
 from remit.errors import StateError
 from remit.parts.tickets import tickets as ticket_runs
-from remit.parts.tickets.execution import RunRequest
+from remit.parts.tickets.run import RunRequest
 from remit.parts.tickets.runner import ExecutorReport, RunnerConfig
 from remit.parts.tickets.steps import ToolStep
 from remit.parts.tickets.ticket import Ticket

@@ -20,8 +20,8 @@ import msgspec
 
 from remit.codes import Code
 from remit.errors import StateError
-from remit.parts.tickets.execution import RunRequest, ToolPolicy
 from remit.parts.tickets.report import RunReport, without_moments
+from remit.parts.tickets.run import RunRequest, ToolPolicy
 from remit.parts.tickets.runner import RunnerConfig
 from remit.parts.tickets.steps import ToolStep, normalised
 from remit.parts.tickets.ticket import new_ticket_id, stream_of

@@ -15,8 +15,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from remit.parts.sandbox.driver import Driver
-from remit.parts.sandbox.isolation import Isolation
+from remit.parts.sandbox.driver import Driver, Isolation
 from remit.parts.sandbox.scratch import scratch
 from remit.process.enclosure import Listener, ProgramRun, RunLimits, Spec, quiet
 from remit_testing.suite import checks_in

@@ -21,8 +21,8 @@ from remit.http.guard import LOOPBACK, Guard
 from remit.http.router import PartMount, Router
 from remit.http.server import listen, serve
 from remit.pages.entry import NOBODY
+from remit.parts.notify.people import read_targets
 from remit.parts.notify.slack import PATH, SlackPart
-from remit.parts.notify.turns import read_targets
 
 SECRET: Final = "the signing secret of the app"
 TEAM: Final = "T1"

@@ -12,9 +12,9 @@ from remit.cli.services import keep_part
 from remit.errors import ProviderError
 from remit.journal.event import LeaseClaim
 from remit.parts.notify.notifications import KIND, Follower, NotificationRow, Notifications, TargetView, add_target
+from remit.parts.notify.people import read_targets
 from remit.parts.notify.sender import AttemptEnd, Notice, Sender
 from remit.parts.notify.target import NotifyTarget
-from remit.parts.notify.turns import read_targets
 from remit.parts.notify.wiring import work_on_notifications
 from remit.parts.notify.work import NotificationWork
 

@@ -7,8 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from remit.parts.sandbox.artifacts import collect
-from remit.parts.sandbox.walk import DEPTH
+from remit.parts.sandbox.artifacts import DEPTH, collect
 from remit.process.enclosure import RunLimits
 
 LIMITS = RunLimits()

@@ -13,9 +13,8 @@ import pytest_asyncio
 from remit.parts.sandbox.bwrap.driver import BwrapDriver
 from remit.parts.sandbox.cleanup import cleanup_process
 from remit.parts.sandbox.container.driver import Container, ContainerDriver, RunFiles
-from remit.parts.sandbox.driver import Driver
+from remit.parts.sandbox.driver import Driver, Isolation, ProbeReport
 from remit.parts.sandbox.identity import UserIdentity
-from remit.parts.sandbox.isolation import Isolation, ProbeReport
 from remit.process.enclosure import FolderMount, SandboxUnavailableError, Spec, quiet
 from remit_testing.sandbox import DRIVER_CHECKS, Check, Trial
 from tests.parts.sandbox.abuse.subjects import NAMES, containers, skip_untried

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remit.parts.sandbox.isolation import Isolation
+from remit.parts.sandbox.driver import Isolation
 from remit.parts.sandbox.limits import least
 from remit.parts.sandbox.policy import SandboxPolicy, merged, narrowed
 from remit.process.enclosure import LooserError, RunLimits

@@ -11,7 +11,7 @@ from remit.codes import Code
 from remit.errors import ProviderError
 from remit.parts.sandbox.bwrap.driver import BwrapDriver
 from remit.parts.sandbox.commands import Commands
-from remit.parts.sandbox.isolation import Isolation
+from remit.parts.sandbox.driver import Isolation
 from remit.parts.sandbox.policy import SandboxPolicy
 from remit.parts.sandbox.provider import SandboxProvider
 from remit.parts.sandbox.sandbox import Sandbox

@@ -5,8 +5,8 @@ import threading
 
 import pytest
 
+from remit.parts.sandbox.limits import look
 from remit.parts.sandbox.supervisor import wait_after
-from remit.parts.sandbox.usage import look
 
 
 @pytest.mark.parametrize(

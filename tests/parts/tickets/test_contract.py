@@ -144,8 +144,8 @@ SHOWN_BY: Final[dict[str, tuple[str, ...]]] = {
     ),
     # --- Execution
     "paths Z and Y are adapters of one port": (
-        "tests/parts/tickets/test_execution.py::test_a_ticket_is_executed",
-        "tests/parts/tickets/test_execution.py::test_both_paths_give_the_same_report_but_for_times_and_identifiers",
+        "tests/parts/tickets/test_run.py::test_a_ticket_is_executed",
+        "tests/parts/tickets/test_run.py::test_both_paths_give_the_same_report_but_for_times_and_identifiers",
     ),
     "worst step; code of the first; no steps → INVALID_TOOL_STEP": (
         f"{REPORT}::test_the_worst_step_is_the_status_and_the_first_of_its_kind_the_code",

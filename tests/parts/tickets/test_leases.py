@@ -14,7 +14,7 @@ from remit.journal.copy import seal_all
 from remit.journal.event import Append, Event, LeaseClaim, StreamHead, link
 from remit.journal.journal import Journal
 from remit.journal.leases import LeaseProof
-from remit.parts.tickets.record import TicketRecord
+from remit.parts.tickets.reader import TicketRecord
 from remit.parts.tickets.store import TicketStore
 from remit.parts.tickets.ticket import STREAM_KIND, NewTicket, stream_of
 from remit.randomness import SystemRandomSource

@@ -11,10 +11,10 @@ import pytest
 from remit.codes import Code
 from remit.errors import ChainBrokenError, JournalError, RemitError, StateError
 from remit.journal.leases import LeaseProof
-from remit.parts.tickets.execution import RunRequest
 from remit.parts.tickets.history import Derived
 from remit.parts.tickets.reader import Filled
 from remit.parts.tickets.report import RunFacts, RunReport, RunStatus, Span, StepReport, run_report
+from remit.parts.tickets.run import RunRequest
 from remit.parts.tickets.runner import RunnerConfig, TicketRunner
 from remit.parts.tickets.ticket import Kind, Leased, Metadata, Ticket
 from remit_testing.clock import ManualClock

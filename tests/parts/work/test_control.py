@@ -9,7 +9,7 @@ import pytest
 
 from remit import Remit
 from remit.errors import StateError
-from remit.parts.work import flow
+from remit.parts.work import unit
 from remit.parts.work.control import work_on_issues
 from remit.parts.work.references import IssueRef
 from remit.parts.work.runs import RunOrder
@@ -149,7 +149,7 @@ async def test_a_run_that_fails_is_tried_again_and_then_blocked(groups: Project)
 async def test_a_run_that_lacks_its_environment_is_left_alone_for_a_while(
     groups: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(flow, "_REST_S", 3_600.0)
+    monkeypatch.setattr(unit, "_REST_S", 3_600.0)
     issue = await groups.work.issue("Build", labels=("role:dev",))
     await settle(groups)
     view: UnitView = await groups.work.view(issue)

@@ -11,9 +11,9 @@ from remit.parts.work.executors.adapter import SeenFacts, judge
 from remit.parts.work.executors.port import AgentTurn, ProgramEnding
 from remit.parts.work.executors.publication import PublishedRun
 from remit.parts.work.executors.worktree import paths_of
-from remit.parts.work.flow import LACKING, MAX_RETRIES, step_after
 from remit.parts.work.order import WorkOrder
 from remit.parts.work.result import RESULT_CODES, Changes, Test, WorkResult
+from remit.parts.work.unit import LACKING, MAX_RETRIES, step_after
 
 ORDER = WorkOrder(issue_ref="local#1", run_id="2026-02-14-work-0001", role="work", repo_dir="/x")
 ENDED = ProgramEnding(program="make", args=("test",), timeout=9, started=1, finished=2, exit_code=0)

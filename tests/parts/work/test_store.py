@@ -15,11 +15,11 @@ from msgspec.structs import replace
 from remit.codes import Code
 from remit.errors import NotFoundError, StateError, UsageError
 from remit.journal.journal import Journal
-from remit.parts.work.flow import LACKING, rest_after
 from remit.parts.work.order import WorkOrder
 from remit.parts.work.references import IssueRef, RunId
 from remit.parts.work.result import Changes, Test, WorkResult
 from remit.parts.work.store import Verdict, WorkStore
+from remit.parts.work.unit import LACKING, rest_after
 from remit_testing.clock import ManualClock
 from tests.journal.storages import KEYS, SqliteStorage
 

@@ -9,7 +9,7 @@ import pytest
 from remit.codes import Code
 from remit.jsonrpc.protocol import INVALID_REQUEST, UnansweredError
 from remit.providers.mcp.answers import ServerAnswers
-from remit.providers.mcp.failures import translated
+from remit.providers.mcp.session import translated
 from remit.tools.peer import ELICIT, SAMPLE, PeerError
 
 

@@ -4,12 +4,18 @@
 
 A process that dies in between leaves the stream to another one; what a channel sends again is the same stream. The
 answer counts for the question, the call and the message that were shown, as that of the person whose account it is.
+
+Who approves has seen everything that runs (rule 15). So a message has buttons only where it shows the call whole: its
+arguments, unmasked and uncut, and nothing of it that needs the console. Else it says why, and has the link alone.
 """
 
 from __future__ import annotations
 
+import json
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+
+import msgspec
 
 from remit.canonical import sha256
 from remit.errors import AppendConflictError, RemitError
@@ -17,13 +23,78 @@ from remit.journal.event import Blob, HeadPatch
 from remit.journal.kinds import ConfirmationRequested, decode
 from remit.journal.kinds.people import Via
 from remit.parts.notify.kinds import AnswerReceived, AnswerSettled, NotificationQueued, NotificationSent
+from remit.redact.visible import visible
 
 if TYPE_CHECKING:
     from remit.journal.journal import Journal
     from remit.parts.notify.people import Accounts
-    from remit.parts.notify.question_text import ButtonMark
     from remit.record.views import ConfirmationView
     from remit.service.service import Service
+
+LONGEST: Final = 2_800
+"""Characters of a question that is shown whole, in units of UTF-16: Slack cuts at 3,000, Telegram refuses 4,097."""
+
+
+class Answerable(NamedTuple):
+    """A question, shown whole."""
+
+    text: str
+    confirmation: str
+    digest: str
+
+    @property
+    def shown(self) -> str:
+        """The digest of what is shown."""
+        return sha256(self.text.encode())
+
+    def mark(self, notification: str) -> str:
+        """Return what a button brings back."""
+        return msgspec.json.encode({"n": notification, "c": self.confirmation, "d": self.digest}).decode()
+
+
+class ButtonMark(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The mark of a button: the notification, the question and the digest of its call."""
+
+    n: str
+    c: str
+    d: str
+
+
+def answerable(view: ConfirmationView, *, erasable: bool, channel_counts: bool) -> Answerable | str:
+    """Return a question shown whole, or why it has to be answered elsewhere."""
+    text = text_of(view)
+    reasons = {
+        "answers on a channel do not count here": not channel_counts,
+        "its arguments can be erased, and a message cannot": erasable,
+        "it has arguments from untrusted text": bool(view.untrusted),
+        "it was edited, and the difference is in the console": bool(view.edited_from),
+        "the tool puts defaults in for what is left out": bool(view.tool) and view.defaults != {},
+        "it is longer than a message shows": len(text.encode("utf-16-le", "surrogatepass")) > 2 * LONGEST,
+        "it is answered already": view.state != "pending",
+    }
+    reason = next((reason for reason, holds in reasons.items() if holds), "")
+    return reason or Answerable(text, view.confirmation, view.digest)
+
+
+def text_of(view: ConfirmationView) -> str:
+    """The whole question, one fact a line; each character that cannot be seen stands as its number."""
+    facts: dict[str, Any] = {
+        "Tool": view.tool,
+        "Level": view.capability_level,
+        "Version": view.tool_version,
+        "Question": view.question,
+        "Asked by": view.principal,
+        "For": view.caller,
+        "Approvals needed": view.approvals if view.approvals > 1 else "",
+        "May approve": ", ".join(view.may_answer),
+        "Arguments": json.dumps(view.args, indent=2, ensure_ascii=False),
+    }
+    return "\n".join(f"{name}: {visible(str(value), _number)}" for name, value in facts.items() if value)
+
+
+def _number(char: str) -> str:
+    return char if char in "\n\t" else f"⟨U+{ord(char):04X}⟩"
+
 
 KIND: Final = "notification"
 _ANSWER: Final = "answer"

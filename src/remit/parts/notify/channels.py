@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from remit.errors import ChainBrokenError, NotFoundError, RemitError
-from remit.parts.notify.question_text import Answerable, answerable
+from remit.parts.notify.answers import Answerable, answerable
 from remit.parts.notify.sender import AttemptEnd
 from remit.parts.notify.slack import SlackApi
 from remit.parts.notify.telegram import Presses, TelegramApi

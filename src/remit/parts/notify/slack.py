@@ -23,9 +23,8 @@ from remit.clock import SECOND
 from remit.codes import Code
 from remit.http.problem import HttpProblem, unauthenticated
 from remit.http.router import REQUEST
-from remit.parts.notify.answers import Press, keep_press
+from remit.parts.notify.answers import Answerable, ButtonMark, Press, keep_press
 from remit.parts.notify.method import ask
-from remit.parts.notify.question_text import Answerable, ButtonMark
 from remit.parts.notify.sender import AttemptEnd
 from remit.redact import line
 from remit.settings.expansion import expand, sendable

@@ -11,11 +11,37 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from remit.clock import DAY, SECOND
 from remit.errors import PolicyError, SettingsError
 from remit.jobs.plans.problem import EXPECTED, parse_duration
-from remit.parts.notify.quiet import window_of
+from remit.policy.condition import Window, parse_window
+from remit.policy.table import Table
 from remit.settings.pictures import address, program
 from remit.settings.section import converted
+
+_MINUTE: Final = 60 * SECOND
+_URGENT: Final = "L2"
+
+
+def window_of(quiet: Mapping[str, Any]) -> Window | None:
+    """Return the window that `quiet` of a target names; None: none. Raises PolicyError."""
+    return parse_window(Table({"quiet": quiet}, "the target", ("quiet",)), "quiet") if quiet else None
+
+
+def quiet_until(quiet: Mapping[str, Any], now: int, *, level: str, expires_at: int | None) -> int | None:
+    """Return until when a message waits, at most a day ahead, when it is asked again; None: it goes now.
+
+    `level` is that of its call, and `expires_at` the time from which there is nothing left to answer. Minutes are tried
+    one by one, as policy reads them, so that a change of clocks needs no rule of its own.
+    """
+    window = window_of(quiet)
+    if window is None or level == _URGENT or not window.holds(now):
+        return None
+    minute = now - now % _MINUTE
+    minutes = range(minute + _MINUTE, minute + DAY, _MINUTE)
+    until = next((at for at in minutes if not window.holds(at)), minute + DAY)
+    return None if expires_at is not None and expires_at <= until else until
+
 
 EventName = Literal["question", "expired", "stuck", "failed", "uncertain", "budget"]
 EVENTS: Final[tuple[EventName, ...]] = ("question", "expired", "stuck", "failed", "uncertain", "budget")

@@ -20,11 +20,10 @@ import msgspec
 from remit.errors import ChainBrokenError, NotFoundError, SettingsError
 from remit.gateway.confirmation import stream_of
 from remit.journal.kinds import decode
-from remit.parts.notify.answers import Press, keep_press
+from remit.parts.notify.answers import Answerable, ButtonMark, Press, keep_press
 from remit.parts.notify.kinds import NotificationSent
 from remit.parts.notify.method import ask
 from remit.parts.notify.occasion import notification_of
-from remit.parts.notify.question_text import Answerable, ButtonMark
 from remit.parts.notify.sender import AttemptEnd
 from remit.redact import line
 from remit.settings.expansion import expand

@@ -12,9 +12,8 @@ import msgspec
 from remit.capability import Check, Look, Upkeep
 from remit.errors import JournalError, RemitError, SettingsError
 from remit.parts.notify.notifications import Notifications, TargetView, add_target
-from remit.parts.notify.people import read_directory
+from remit.parts.notify.people import read_directory, read_targets
 from remit.parts.notify.sender import AT_ONCE, Sender
-from remit.parts.notify.turns import read_targets
 from remit.parts.notify.work import NotificationWork
 
 if TYPE_CHECKING:

@@ -17,7 +17,6 @@ from remit.journal.event import HeadPatch, HeadQuery
 from remit.journal.kinds import Payload, decode
 from remit.journal.scan import every_head
 from remit.parts.notify.answers import is_answer
-from remit.parts.notify.digest import DIGEST, LATE, digest_of
 from remit.parts.notify.kinds import (
     AnswerReceived,
     NotificationDropped,
@@ -26,12 +25,11 @@ from remit.parts.notify.kinds import (
     NotificationSent,
     UpdateQueued,
 )
-from remit.parts.notify.notifications import KIND, Follower, stream_of
+from remit.parts.notify.notifications import DIGEST, KIND, LATE, Follower, digest_of, stream_of
 from remit.parts.notify.occasion import read_occasion
-from remit.parts.notify.people import Directory
-from remit.parts.notify.quiet import quiet_until
+from remit.parts.notify.people import Directory, PersonAddress, addressed
 from remit.parts.notify.sender import message_of
-from remit.parts.notify.turns import PersonAddress, addressed
+from remit.parts.notify.target import quiet_until
 from remit.redact import line
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Literal
 
 from remit.capability import Check, Look
-from remit.parts.sandbox.isolation import Isolation, ProbeReport
+from remit.parts.sandbox.driver import Isolation, ProbeReport
 from remit.parts.sandbox.wiring import DRIVERS, finder_of, open_driver, own_settings
 from remit.process.enclosure import CommandMissingError, SandboxUnavailableError
 

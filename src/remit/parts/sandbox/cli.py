@@ -15,13 +15,13 @@ from remit.cli.output import one_line
 from remit.codes import Code
 from remit.errors import NotFoundError
 from remit.parts.sandbox.leftovers import delete
-from remit.parts.sandbox.usage import size_of
+from remit.parts.sandbox.limits import size_of
 from remit.parts.sandbox.wiring import folder_of
 from remit.parts.sandbox.workspaces import Workspace, Workspaces
 
 if TYPE_CHECKING:
     from remit.app import Remit
-    from remit.parts.sandbox.isolation import ProbeReport
+    from remit.parts.sandbox.driver import ProbeReport
     from remit.service.service import Service
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import abc
 import asyncio
 
-from remit.parts.sandbox.isolation import IsolationCheck, ProbeReport
+from remit.parts.sandbox.driver import IsolationCheck, ProbeReport
 from remit.parts.sandbox.supervisor import Supervised
 from remit.process.enclosure import Listener, ProgramRun, SandboxUnavailableError, Spec, quiet
 

@@ -1,4 +1,4 @@
-"""The limits of a run (contract: tools, "Sandbox"). Only ever made stricter (rule 8).
+"""The limits of a run (contract: tools, "Sandbox"), only ever made stricter (rule 8), and what it used.
 
 Limits that the kernel holds for each process of a run.
 
@@ -12,9 +12,10 @@ from __future__ import annotations
 import os
 import resource
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -119,3 +120,61 @@ def _values(limits: RunLimits, *, counted: bool) -> dict[str, int]:
         "nproc": limits.pids + OWN,
     }
     return limits_by_name if counted else {**limits_by_name, "data": limits.memory_bytes}
+
+
+_TICK: Final = 1000 // os.sysconf("SC_CLK_TCK")
+_MOST_FILES: Final = 100_001
+"""No limit is higher, and looking costs as well."""
+
+
+class ProcessUsage(NamedTuple):
+    """All processes of a run at one moment."""
+
+    cpu_ms: int
+    memory_bytes: int
+    pids: int
+    """Processes and threads."""
+
+
+def look(first: int) -> ProcessUsage:
+    """Return what a process and all below it use; a sandbox's first process is above every other of it."""
+    cpu = memory = pids = 0
+    waiting = [first]
+    while waiting:
+        pid = waiting.pop()
+        with suppress(OSError, ValueError, IndexError):
+            cpu += _cpu(pid)
+            memory += _memory(pid)
+            for task in os.listdir(f"/proc/{pid}/task"):
+                pids += 1
+                waiting += [int(word) for word in Path(f"/proc/{pid}/task/{task}/children").read_text().split()]
+    return ProcessUsage(cpu, memory, pids)
+
+
+def _cpu(pid: int) -> int:
+    """Milliseconds of a process and of those of its children that have ended (proc(5), /proc/pid/stat 14 to 17)."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return sum(map(int, fields[11:15])) * _TICK
+
+
+def _memory(pid: int) -> int:
+    total = 0
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith(("RssAnon:", "RssShmem:")):
+            total += int(line.split()[1]) * 1024
+    return total
+
+
+def size_of(folder: Path) -> tuple[int, int]:
+    """Bytes on the disk and files below a folder; a file that vanishes meanwhile counts as gone."""
+    total = files = 0
+    waiting = [os.fspath(folder)]
+    while waiting and files < _MOST_FILES:
+        with suppress(OSError), os.scandir(waiting.pop()) as entries:
+            for entry in entries:
+                with suppress(OSError):
+                    files += 1
+                    total += entry.stat(follow_symlinks=False).st_blocks * 512
+                    if entry.is_dir(follow_symlinks=False):
+                        waiting.append(entry.path)
+    return total, files

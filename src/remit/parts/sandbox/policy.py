@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from remit.parts.sandbox.isolation import Isolation
+from remit.parts.sandbox.driver import Isolation
 from remit.parts.sandbox.limits import tightened
 from remit.process.enclosure import LooserError, RunLimits
 

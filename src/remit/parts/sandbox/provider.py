@@ -20,11 +20,10 @@ from msgspec import Meta
 from remit.capability import Opening
 from remit.codes import Code
 from remit.errors import ProviderError
-from remit.parts.sandbox.artifacts import LeftOut
+from remit.parts.sandbox.artifacts import LeftOut, TooManyError
 from remit.parts.sandbox.policy import SandboxPolicy, terms_of
 from remit.parts.sandbox.sandbox import ChangedFile, Ran, Sandbox, SandboxRequest
 from remit.parts.sandbox.snapshots import SnapshotLostError
-from remit.parts.sandbox.walk import TooManyError
 from remit.parts.sandbox.wiring import open_sandbox
 from remit.process.enclosure import MB, CommandMissingError, LooserError, Receipt, SandboxUnavailableError, Stream
 from remit.process.live import LiveLines

@@ -13,13 +13,11 @@ import msgspec
 
 from remit.clock import SystemClock
 from remit.ids import new_id
-from remit.parts.sandbox.artifacts import Collected, collect
+from remit.parts.sandbox.artifacts import Collected, TooManyError, collect, shown
 from remit.parts.sandbox.commands import Finder
-from remit.parts.sandbox.driver import Driver
-from remit.parts.sandbox.isolation import ProbeReport
+from remit.parts.sandbox.driver import Driver, ProbeReport
 from remit.parts.sandbox.policy import SandboxPolicy, merged, narrowed, terms_of
 from remit.parts.sandbox.snapshots import SnapshotLostError, Snapshots, WorkspaceSnapshot, name_of
-from remit.parts.sandbox.walk import TooManyError, shown
 from remit.parts.sandbox.workspaces import Workspace, Workspaces, recover
 from remit.process.enclosure import INPUTS, FolderMount, Listener, ProgramRun, SandboxUnavailableError, Spec, quiet
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from remit.parts.sandbox.cleanup import cleanup_process
 from remit.parts.sandbox.identity import identity
 from remit.parts.sandbox.leftovers import delete
-from remit.parts.sandbox.usage import size_of
+from remit.parts.sandbox.limits import size_of
 
 
 class ScratchFolder:

@@ -14,8 +14,8 @@ from typing import Final
 import msgspec
 
 from remit.canonical import digest
+from remit.parts.sandbox.artifacts import FolderEntry, walk
 from remit.parts.sandbox.identity import identity
-from remit.parts.sandbox.walk import FolderEntry, walk
 from remit.parts.sandbox.workspaces import empty
 
 _CHUNK: Final = 1024 * 1024

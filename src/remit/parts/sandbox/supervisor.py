@@ -23,7 +23,7 @@ from remit.clock import SystemClock
 from remit.parts.sandbox.cgroups import Leaf
 from remit.parts.sandbox.child import GroupChild
 from remit.parts.sandbox.identity import UserIdentity
-from remit.parts.sandbox.usage import ProcessUsage, look, size_of
+from remit.parts.sandbox.limits import ProcessUsage, look, size_of
 from remit.process.enclosure import Listener, ProgramRun, Receipt, RunUsage, Spec, Status, Stream
 
 _CHUNK: Final = 64 * 1024

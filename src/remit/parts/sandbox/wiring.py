@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 
 from remit.errors import SettingsError
 from remit.parts.sandbox.commands import Commands, Finder, ImageCommands
+from remit.parts.sandbox.driver import Isolation
 from remit.parts.sandbox.enclosure import SandboxEnclosures
-from remit.parts.sandbox.isolation import Isolation
 from remit.parts.sandbox.policy import SandboxPolicy, read
 from remit.parts.sandbox.sandbox import Sandbox
 from remit.parts.sandbox.settings import SandboxSettings

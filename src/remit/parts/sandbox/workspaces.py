@@ -11,9 +11,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
+from remit.parts.sandbox.artifacts import DEPTH
 from remit.parts.sandbox.identity import UserIdentity, identity
 from remit.parts.sandbox.leftovers import delete
-from remit.parts.sandbox.walk import DEPTH
 
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,100}")
 _LONGEST: Final = 255

@@ -19,8 +19,7 @@ from remit.journal.blobs import Packed
 from remit.journal.event import NO_PATCH, Blob, HeadPatch, Lease, LeaseClaim
 from remit.journal.leases import LeaseProof, LeaseTerms, Owner
 from remit.parts.tickets import kinds
-from remit.parts.tickets.reader import TicketReader
-from remit.parts.tickets.record import KeptRecords, TicketRecord
+from remit.parts.tickets.reader import KeptRecords, TicketReader, TicketRecord
 from remit.parts.tickets.ticket import STREAM_KIND, Kind, Leased, Ticket, moment
 from remit.redact import line
 

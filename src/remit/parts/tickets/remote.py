@@ -6,9 +6,9 @@ from typing import Final
 
 from remit.client.connection import ServerConnection, only_oneself
 from remit.client.twin import Twin
-from remit.parts.tickets.execution import RunRequest, ToolExecutor
 from remit.parts.tickets.report import RunReport
 from remit.parts.tickets.routes import ExecuteBody, Free, FreeQuery, TicketPage, TicketQuery
+from remit.parts.tickets.run import RunRequest, ToolExecutor
 from remit.parts.tickets.runner import RunnerConfig, TicketRunner
 from remit.parts.tickets.steps import written
 from remit.parts.tickets.ticket import Kind, Status, Ticket

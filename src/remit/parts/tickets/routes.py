@@ -13,8 +13,8 @@ from remit.api.routes.tools import execute as call
 from remit.codes import Code
 from remit.errors import UsageError
 from remit.http.problem import HttpProblem
-from remit.parts.tickets.execution import RunRequest, ToolPolicy
 from remit.parts.tickets.report import RunReport
+from remit.parts.tickets.run import RunRequest, ToolPolicy
 from remit.parts.tickets.steps import MAX_STEPS, normalised
 from remit.parts.tickets.ticket import Kind, Status, Ticket
 from remit.parts.tickets.tickets import tickets_of

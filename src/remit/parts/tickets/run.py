@@ -1,20 +1,24 @@
-"""The reports that a run's story gives about each step of its ticket: the reports that the contract fixes. Pure."""
+"""A run of a ticket: what is asked of it, the port that runs it, and its report of each step. Pure.
+
+The contract fixes the reports (contract: tickets, "Execution").
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
 from remit.codes import Code
+from remit.errors import UsageError
 from remit.jobs.retry import acted
 from remit.journal import kinds as k
 from remit.journal.event import Event
 from remit.journal.kinds import STUCK
-from remit.parts.tickets.report import SUMMARY, RunStatus, Span, StepReport
-from remit.parts.tickets.steps import ToolStep
-from remit.parts.tickets.ticket import moment
+from remit.parts.tickets.report import SUMMARY, RunReport, RunStatus, Span, StepReport
+from remit.parts.tickets.steps import ToolStep, steps_of
+from remit.parts.tickets.ticket import Ticket, moment
 from remit.record.story import EventStory
 from remit.redact import line
 
@@ -114,3 +118,59 @@ class TicketRun:
             return "blocked", stuck.correlation_key.removeprefix(STUCK), reason
         reason = "the run ended before this step" if self.over else "the run has not come to this step"
         return "blocked", Code.RUN_TIMEOUT.name, reason
+
+
+class ToolPolicy(msgspec.Struct, frozen=True, kw_only=True):
+    """Limits of a ticket; each can only tighten what policy allows (rule 8)."""
+
+    max_turns: int | None = None
+    """Steps that may run; further ones are refused with BUDGET_EXCEEDED."""
+    web_search_strategy: str = ""
+    """Kept for the workers of the ticket: there is no web search yet that it could steer."""
+    web_search_budget: int | None = None
+    """Calls of `web_search` that may run."""
+    tool_whitelist: tuple[str, ...] | None = None
+    """Keys of the tools that may run; None: policy alone decides."""
+
+
+class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """A run of a ticket's steps."""
+
+    ticket_id: str
+    attempt: int = 0
+    """The ticket's retry_count; a run of the same ticket and attempt is the same run, wherever it is asked for."""
+    tool_steps: tuple[ToolStep, ...]
+    tool_policy: ToolPolicy = ToolPolicy()
+    principal: str = ""
+
+
+class ToolExecutor(Protocol):
+    """Runs a ticket's steps. Two adapters pass one contract suite: in process, and over `POST /v1/tools/execute`."""
+
+    async def execute(self, run: RunRequest) -> RunReport:
+        """Run the steps in order and report on them. A refusal or failure of a step is part of the report.
+
+        Asked again for the same ticket and attempt, continue that run: what was done is not done again (rule 2).
+        Raise StateError (IDEMPOTENCY_MISMATCH) if that run has other steps, or (RETRY_REPEATS) if it would do again
+        what an earlier one did, and any other RemitError only if the run could not be started or followed.
+        """
+        ...
+
+
+def request_of(ticket: Ticket) -> RunRequest:
+    """The run that a ticket asks for now. Raise UsageError (INVALID_TOOL_STEP, INVALID_BUDGET) if none can be read."""
+    tool_input = ticket.metadata.tool_input
+    return RunRequest(
+        ticket_id=ticket.id,
+        attempt=ticket.metadata.retry_count,
+        tool_steps=steps_of(tool_input, ticket.tool_steps),
+        tool_policy=_policy_of(tool_input),
+    )
+
+
+def _policy_of(tool_input: Any) -> ToolPolicy:
+    tool_policy = tool_input.get("tool_policy") if isinstance(tool_input, dict) else None
+    try:
+        return msgspec.convert(tool_policy or {}, ToolPolicy)
+    except msgspec.ValidationError as error:
+        raise UsageError(f"tool_policy: {error}", code=Code.INVALID_TOOL_STEP) from error

@@ -16,17 +16,17 @@ import msgspec
 from remit.codes import Code
 from remit.errors import RemitError, StateError, UsageError
 from remit.journal.leases import LeaseProof, keep_renewing
-from remit.parts.tickets.execution import RunRequest, request_of
+from remit.parts.tickets.run import RunRequest, request_of
 from remit.parts.tickets.schemas import outputs_of
 from remit.parts.tickets.ticket import Leased, Ticket, moment
 from remit.tasks import first
 
 if TYPE_CHECKING:
     from remit.clock import Clock
-    from remit.parts.tickets.execution import ToolExecutor
     from remit.parts.tickets.history import Derived
     from remit.parts.tickets.reader import TicketQueue
     from remit.parts.tickets.report import RunReport
+    from remit.parts.tickets.run import ToolExecutor
 
 VERSION: Final = "1.0.0"
 _SAMPLES: Final = {"ok": 3, "blocked": 5, "failed": 5}

@@ -20,8 +20,7 @@ from remit.journal.sharded.placement import new_identifier
 from remit.parts.tickets import kinds
 from remit.parts.tickets.history import NO_DERIVATION, Derivation, TicketHistory
 from remit.parts.tickets.leases import REASON, Rejected, TicketLeases, uncounted
-from remit.parts.tickets.reader import FOLLOW
-from remit.parts.tickets.record import TicketRecord
+from remit.parts.tickets.reader import FOLLOW, TicketRecord
 from remit.parts.tickets.ticket import PREFIX, STREAM_KIND, Kind, NewTicket, Ticket, stream_of
 from remit.redact import line
 

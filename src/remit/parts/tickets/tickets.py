@@ -26,12 +26,11 @@ from remit.journal import kinds as k
 from remit.journal.leases import LeaseProof
 from remit.operation import Body, By, Document, Flat, FromKey, JsonObject, WireName, operation
 from remit.parts.tickets.derive import derive_tool_from_triage_on_fill, maybe_derive_reply_from_tool_on_fill
-from remit.parts.tickets.execution import request_of
 from remit.parts.tickets.history import Derived, TicketHistory
 from remit.parts.tickets.leases import LEASE_SEC, MAX_LEASE_SEC, MAX_LEASED
 from remit.parts.tickets.reader import Filled
 from remit.parts.tickets.report import RunFacts, RunReport, run_report
-from remit.parts.tickets.run import TicketRun, key_of
+from remit.parts.tickets.run import TicketRun, key_of, request_of
 from remit.parts.tickets.runner import RunnerConfig, TicketRunner
 from remit.parts.tickets.ticket import Kind, Leased, Status, Ticket
 from remit.parts.tickets.ticket import stream_of as ticket_stream
@@ -44,7 +43,7 @@ from remit.tasks import first
 if TYPE_CHECKING:
     from remit.journal.event import Event, StreamHead
     from remit.parts.tickets.desk import TicketDesk
-    from remit.parts.tickets.execution import RunRequest, ToolExecutor
+    from remit.parts.tickets.run import RunRequest, ToolExecutor
     from remit.service.jobs import Jobs
     from remit.service.parts import Worker
     from remit.service.service import Service

@@ -19,12 +19,11 @@ from remit.codes import Code
 from remit.errors import ProviderError, RemitError, StateError
 from remit.jobs.state import ENDED
 from remit.journal.leases import heads_changed_within
-from remit.parts.work.flow import MAX_RETRIES, dependencies_in, parent_in, rest_after, urgency
 from remit.parts.work.kinds import WorkControlled
 from remit.parts.work.references import IssueRef
 from remit.parts.work.runs import STUCK, ProjectRuns, RunOrder
 from remit.parts.work.store import UnitRow
-from remit.parts.work.unit import Run, State, WorkUnit
+from remit.parts.work.unit import MAX_RETRIES, Run, State, WorkUnit, dependencies_in, parent_in, rest_after, urgency
 from remit.parts.work.views import Turn, TurnStep
 from remit.parts.work.workflow import IssueGroup, Workflow, read_workflow, require_workflow
 from remit.service.calls import TurnTaking

@@ -14,14 +14,13 @@ from remit.errors import ProviderError, StateError, UsageError
 from remit.jobs.state import ENDED
 from remit.operation import Body, By, operation
 from remit.parts.work.executors.registry import MANUAL, hand_of, tool_of
-from remit.parts.work.flow import parent_in
 from remit.parts.work.forms import Form, read_result_in
 from remit.parts.work.references import IssueRef
 from remit.parts.work.result import Test, WorkResult
 from remit.parts.work.runs import ROLE, STOP_S, ProjectRuns, RunOrder
 from remit.parts.work.stage import StagedWrite, Verb, stage
 from remit.parts.work.store import UnitRow, Verdict
-from remit.parts.work.unit import State
+from remit.parts.work.unit import State, parent_in
 from remit.parts.work.views import Started, Turn, UnitView
 from remit.parts.work.workflow import read_workflow, repository_of, require_workflow
 from remit.process.git import changed_by, commit_of

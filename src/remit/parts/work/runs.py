@@ -17,13 +17,12 @@ from remit.jobs.state import KIND as JOB
 from remit.journal.leases import heads_changed_within
 from remit.journal.sharded.placement import new_identifier
 from remit.parts.work.executors.registry import MANUAL, hand_of
-from remit.parts.work.flow import dependencies_in, field_in, parent_in
 from remit.parts.work.folder import WorkFolder, tree_folder
 from remit.parts.work.order import NO_CONTRACTS, WorkOrder
 from remit.parts.work.pack import ContextPack
 from remit.parts.work.references import IssueRef, RunId
 from remit.parts.work.store import WorkStore
-from remit.parts.work.unit import Run, WorkUnit
+from remit.parts.work.unit import Run, WorkUnit, dependencies_in, field_in, parent_in
 from remit.parts.work.views import Started
 from remit.parts.work.workflow import Workflow, repository_of
 from remit.process.git import commit_of

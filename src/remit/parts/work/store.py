@@ -21,11 +21,10 @@ from remit.journal.blobs import Packed, pack
 from remit.journal.event import Blob, HeadPatch, HeadQuery, StreamHead
 from remit.parts.work import kinds as w
 from remit.parts.work.comment import Comment, comment_on, comment_on_switch
-from remit.parts.work.flow import step_after
 from remit.parts.work.order import WorkOrder
 from remit.parts.work.references import IssueRef, RunId
 from remit.parts.work.result import WorkResult
-from remit.parts.work.unit import STREAM_KIND, State, WorkUnit, stream_of
+from remit.parts.work.unit import STREAM_KIND, State, WorkUnit, step_after, stream_of
 from remit.redact import line
 
 if TYPE_CHECKING:

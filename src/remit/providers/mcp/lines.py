@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from remit.errors import ProviderError
 from remit.jsonrpc.protocol import SessionGoneError
-from remit.providers.mcp.failures import lost, translated
+from remit.providers.mcp.session import lost, translated
 
 if TYPE_CHECKING:
     from remit.http.access import Assertion

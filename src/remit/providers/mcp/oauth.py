@@ -2,6 +2,12 @@
 
 A person logs in once (`remit mcp login`); from then on tokens are refreshed by themselves. Where a server wants
 someone to log in and no one is there, the call fails with AuthError and says what to do.
+
+With enterprise-managed authorization a caller's own token becomes one for the server, without a login there. The
+identity provider that let the caller in gives an assertion for the server's authorization server (an ID-JAG) in
+exchange for the caller's token (RFC 8693); the authorization server gives a token of the server for that (RFC 7523),
+which the SDK asks for. Both are configuration: the server is not asked where to send assertions. Source: MCP,
+Enterprise-Managed Authorization; draft-ietf-oauth-identity-assertion-authz-grant.
 """
 
 from __future__ import annotations
@@ -11,25 +17,30 @@ import shlex
 from collections.abc import Mapping
 from http import HTTPStatus
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeVar
 from urllib.parse import urlsplit
 
 import httpx2
+import msgspec
 from mcp.client.auth import OAuthClientProvider, OAuthFlowError
+from mcp.client.auth.extensions.identity_assertion import IdentityAssertionOAuthProvider
 from mcp.shared.auth import (
     AuthorizationCodeResult,
     OAuthClientInformationFull,
     OAuthClientMetadata,
     OAuthMetadata,
+    OAuthToken,
     ProtectedResourceMetadata,
 )
-from pydantic import AnyUrl
+from mcp.shared.auth_utils import calculate_token_expiry
+from pydantic import AnyUrl, BaseModel, ValidationError
 
 from remit.codes import Code
 from remit.errors import ProviderError
+from remit.http.access import Assertion
+from remit.http.issuer_keys import metadata_urls
+from remit.http.urls import place_of
 from remit.jsonrpc.protocol import MCP_PROTOCOL_VERSION_HEADER
-from remit.providers.mcp.id_jag import AssertionFlow
-from remit.providers.mcp.login_file import TOKENS, TokenFile, read
 from remit.providers.mcp.replies import LoginError
 from remit.redact import line
 from remit.settings.logins import EXPIRY, LoginFile
@@ -39,9 +50,133 @@ from remit.tools.remote import LOGIN_PORT
 if TYPE_CHECKING:
     import aiohttp
 
-    from remit.http.access import Assertion
     from remit.settings.mcp import McpServer
     from remit.tools.remote import Authorized, Authorizer
+
+TOKENS: Final = "tokens"
+_CLIENT: Final = "client"
+_M = TypeVar("_M", bound=BaseModel)
+
+
+class TokenFile:
+    """Tokens and registration of one server, as the SDK keeps them (`mcp.client.auth.TokenStorage`)."""
+
+    def __init__(self, file: LoginFile) -> None:
+        self._file = file
+
+    async def get_tokens(self) -> OAuthToken | None:
+        """The tokens of the last login."""
+        return read(OAuthToken, self._file.read().get(TOKENS))
+
+    async def set_tokens(self, tokens: OAuthToken) -> None:
+        """Keep these from now on, and until when they count."""
+        plain = tokens.model_dump(mode="json", exclude_none=True)
+        self._file.keep(**{TOKENS: plain, EXPIRY: calculate_token_expiry(tokens.expires_in)})
+
+    async def get_client_info(self) -> OAuthClientInformationFull | None:
+        """Return what the authorization server knows us as."""
+        return read(OAuthClientInformationFull, self._file.read().get(_CLIENT))
+
+    async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
+        """Keep it from now on."""
+        self._file.keep(**{_CLIENT: client_info.model_dump(mode="json", exclude_none=True)})
+
+
+def read(model: type[_M], content: Any) -> _M | None:
+    """Return the value; None for no content, or a damaged one."""
+    try:
+        return model.model_validate(content) if content else None
+    except ValidationError:
+        return None
+
+
+PROVIDER: Final = "identity_provider"
+"""Key of an `oauth` table: the issuer whose tokens are exchanged."""
+_EXCHANGE: Final = "urn:ietf:params:oauth:grant-type:token-exchange"
+_ACCESS_TOKEN: Final = "urn:ietf:params:oauth:token-type:access_token"  # noqa: S105 - a name
+_ID_JAG: Final = "urn:ietf:params:oauth:token-type:id-jag"
+_PATIENCE_S: Final = 30.0
+_LONGEST: Final = 64 * 1024
+"""Characters of an assertion."""
+
+
+class CallerProof(Protocol):
+    """The port of the caller on a line."""
+
+    assertion: Assertion | None
+    """The proof of who they are, as they brought it last."""
+
+
+class AssertionFlow(IdentityAssertionOAuthProvider):
+    """The way of one person to tokens of one server."""
+
+    settled = True
+    """A token that is refused is exchanged for again; nothing is renewed."""
+
+    def __init__(self, url: str, settings: Mapping[str, str], file: LoginFile, caller: CallerProof) -> None:
+        self._given = settings
+        self._caller = caller
+        super().__init__(
+            url,
+            TokenFile(file),
+            settings.get("client_id", ""),
+            settings.get("client_secret", ""),
+            settings.get("issuer", ""),
+            self._exchanged,
+            settings.get("scope"),
+            "client_secret_basic",
+        )
+
+    def reload(self, refused: str = "") -> None:  # noqa: ARG002 - of flows that can renew
+        """Read the file again: another process may have a newer token."""
+        self._initialized = False
+
+    async def _exchanged(self, audience: str, resource: str) -> str:
+        """An assertion for `audience` about the caller. Raises OAuthFlowError, which does not quote it."""
+        settings, proof = self._given, self._caller.assertion
+        if proof is None or proof.issuer != settings[PROVIDER]:
+            raise OAuthFlowError(f"the call does not come with a token of {settings[PROVIDER]}")
+        form = {
+            "grant_type": _EXCHANGE,
+            "requested_token_type": _ID_JAG,
+            "audience": audience,
+            "resource": resource,
+            "subject_token": proof.token,
+            "subject_token_type": _ACCESS_TOKEN,
+            **({"scope": settings["scope"]} if settings.get("scope") else {}),
+        }
+        who = (settings.get("identity_client_id", ""), settings.get("identity_client_secret", ""))
+        async with httpx2.AsyncClient(timeout=_PATIENCE_S) as client:
+            answer = await client.post(await _token_endpoint(client, settings[PROVIDER]), data=form, auth=who)
+        document = _object(answer)
+        jag = document.get("access_token")
+        if answer.status_code != httpx2.codes.OK or document.get("issued_token_type") != _ID_JAG:
+            raise OAuthFlowError(f"{settings[PROVIDER]} gave no assertion for the server: HTTP {answer.status_code}")
+        if not isinstance(jag, str) or not 0 < len(jag) <= _LONGEST:
+            raise OAuthFlowError(f"{settings[PROVIDER]} gave no assertion for the server")
+        return jag
+
+
+async def _token_endpoint(client: httpx2.AsyncClient, issuer: str) -> str:
+    """Return the URL at which an issuer exchanges tokens, at its own origin. Raises OAuthFlowError."""
+    for url in metadata_urls(issuer):
+        document = _object(await client.get(url))
+        if document.get("issuer") == issuer:
+            endpoint = str(document.get("token_endpoint", ""))
+            same = endpoint.partition("://")[0] == issuer.partition("://")[0]
+            if same and place_of(endpoint) == place_of(issuer):
+                return endpoint
+            raise OAuthFlowError(f"{issuer} names a token endpoint that is not at its own origin")
+    raise OAuthFlowError(f"{issuer} has no metadata of its own")
+
+
+def _object(answer: httpx2.Response) -> dict[str, Any]:
+    try:
+        document = msgspec.json.decode(answer.content)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return {}
+    return document if isinstance(document, dict) else {}
+
 
 _BACK: Final = AnyUrl(f"http://127.0.0.1:{LOGIN_PORT}/callback")
 """Where a person's browser comes back to."""
@@ -53,8 +188,6 @@ _QUOTED: Final = " [type="
 """From here on the SDK quotes an answer that does not fit, in which tokens stand."""
 # The SDK logs tracebacks, which quote the same. A filter: `disabled` ends with the next configuration of logging.
 logging.getLogger(OAuthClientProvider.__module__).addFilter(lambda record: not record.exc_info)
-_PATIENCE_S: Final = 30.0
-"""Seconds that an authorization server may take for an answer."""
 
 
 class Nobody:

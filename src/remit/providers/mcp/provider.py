@@ -15,12 +15,11 @@ from remit.codes import Code
 from remit.errors import ChainBrokenError, ProviderError
 from remit.providers.mcp.answers import ServerAnswers
 from remit.providers.mcp.connection import LIST_S, ListFailedError
-from remit.providers.mcp.failures import translated
 from remit.providers.mcp.lines import PersonalLines, ServerLine
 from remit.providers.mcp.offers import full_names, meta_of, version_of
 from remit.providers.mcp.results import passed_on, result_of
 from remit.providers.mcp.server_log import ServerLog
-from remit.providers.mcp.session import TOOLS_CHANGED
+from remit.providers.mcp.session import TOOLS_CHANGED, translated
 from remit.providers.mcp.supervisor import ConnectionSupervisor
 from remit.providers.mcp.tool_call import OpenToolCall
 from remit.redact import line

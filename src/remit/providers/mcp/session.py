@@ -1,6 +1,7 @@
 """A conversation with one server, in the era that was agreed on: plain JSON objects both ways, as they came.
 
 The SDK's session has a model for each of them, which drops what it does not know, and takes half a second to import.
+Failures of the transport or the server become the gateway's words by one table (contract: tools).
 """
 
 from __future__ import annotations
@@ -15,29 +16,35 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import msgspec
 
 from remit.codes import Code
+from remit.errors import ProviderError
 from remit.jsonrpc.message import CANCELLED, REPAIRED
 from remit.jsonrpc.protocol import (
     BATCHES_VERSION,
     CLIENT_CAPABILITIES_META_KEY,
     CLIENT_INFO_META_KEY,
     HANDSHAKE_VERSIONS,
+    INVALID_PARAMS,
     INVALID_REQUEST,
     MCP_METHOD_HEADER,
     MCP_NAME_HEADER,
     MCP_PROTOCOL_VERSION_HEADER,
+    METHOD_NOT_FOUND,
     MODERN_VERSIONS,
     PROTOCOL_VERSION_META_KEY,
     SERVER_INFO_META_KEY,
     SUBSCRIPTION_ID_META_KEY,
     TASKS,
     UNSUPPORTED_PROTOCOL_VERSION,
+    URL_ELICITATION_REQUIRED,
     MCPError,
     MethodNotFoundError,
+    SessionGoneError,
     UnansweredError,
     header_value,
     is_modern,
 )
 from remit.tools.peer import CAPABILITY, is_foreign
+from remit.tools.remote import MCP_ERROR
 from remit.version import __version__
 
 if TYPE_CHECKING:
@@ -302,3 +309,51 @@ def _reporting(progress: Callable[[Mapping[str, Any]], None]) -> Any:
         progress(params)
 
     return reported
+
+
+_CAUSES: Final = {
+    METHOD_NOT_FOUND: Code.ToolNotFound,
+    INVALID_PARAMS: Code.InvalidInput,
+    URL_ELICITATION_REQUIRED: Code.AuthError,
+}
+_GONE: Final = ("session not found", "session terminated", "session has been terminated", "unknown session")
+"""The words in which a server on HTTP says that it does not know our session any more."""
+
+
+def translated(error: Exception, server: str) -> ProviderError:
+    """The provider's error for whatever a call raised."""
+    if isinstance(error, ProviderError):
+        return error
+    if isinstance(error, MCPError):
+        return _answered(error, f"{server}: {error.message}")
+    if isinstance(error, TimeoutError):
+        return ProviderError(f"{server}: no answer in time", cause=Code.Timeout)
+    if _of_the_network(error):
+        return ProviderError(f"{server}: {type(error).__name__}: {error}", cause=Code.NetworkError)
+    return ProviderError(f"{server}: {type(error).__name__}: {error}", cause=Code.BadGateway)
+
+
+def _answered(error: MCPError, reason: str) -> ProviderError:
+    """Return what an error of JSON-RPC means: the server's own goes to its client as it came."""
+    if isinstance(error, UnansweredError):
+        return ProviderError(reason, cause=error.cause)
+    if _forgotten(error):
+        return ProviderError(reason, cause=Code.ConnectionError)
+    return ProviderError(reason, cause=_CAUSES.get(error.code), detail={MCP_ERROR: error.told})
+
+
+def lost(error: Exception) -> str | None:
+    """Say why the connection is of no use any more, where this error says so; a request that failed alone does not."""
+    if isinstance(error, MCPError):
+        return error.message if _forgotten(error) else None
+    return str(error) or type(error).__name__ if _of_the_network(error) else None
+
+
+def _forgotten(error: MCPError) -> bool:
+    if isinstance(error, UnansweredError):
+        return isinstance(error, SessionGoneError)
+    return error.code == INVALID_REQUEST and any(words in error.message.lower() for words in _GONE)
+
+
+def _of_the_network(error: Exception) -> bool:
+    return isinstance(error, OSError) or type(error).__module__.startswith(("aiohttp", "anyio"))

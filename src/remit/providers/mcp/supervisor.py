@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 from remit.codes import Code
 from remit.errors import ProviderError, UsageError
 from remit.providers.mcp.connection import AgreedSession, Era, ListFailedError, connected
-from remit.providers.mcp.failures import translated
+from remit.providers.mcp.session import translated
 from remit.settings.expansion import KEYRING, expanded
 from remit.tasks import first
 from remit.tools.listings import cancelled

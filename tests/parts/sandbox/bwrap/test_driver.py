@@ -11,7 +11,7 @@ import pytest
 from remit.parts.sandbox.bwrap.driver import BwrapDriver
 from remit.parts.sandbox.bwrap.program import INSTALL
 from remit.parts.sandbox.cleanup import cleanup_process
-from remit.parts.sandbox.isolation import Isolation
+from remit.parts.sandbox.driver import Isolation
 from remit.process.enclosure import FolderMount, SandboxUnavailableError, Spec, quiet
 from tests.parts.sandbox.conftest import Box
 

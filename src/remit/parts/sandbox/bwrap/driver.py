@@ -27,9 +27,9 @@ from remit.parts.sandbox import limits as limiting
 from remit.parts.sandbox.bwrap.program import INSTALL, BwrapProgram, NoProgramError, find
 from remit.parts.sandbox.bwrap.run import BwrapRun, RunEnd
 from remit.parts.sandbox.cgroups import Leaf, Leaves
+from remit.parts.sandbox.driver import Isolation, IsolationCheck, ProbeReport
 from remit.parts.sandbox.drives import FailedCheckError
 from remit.parts.sandbox.identity import identity
-from remit.parts.sandbox.isolation import Isolation, IsolationCheck, ProbeReport
 from remit.parts.sandbox.scratch import ScratchFolder, scratch
 from remit.parts.sandbox.seccomp import filter as seccomp
 from remit.parts.sandbox.supervisor import stdin_of

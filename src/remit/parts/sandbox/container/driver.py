@@ -19,9 +19,9 @@ from typing import Final
 import msgspec
 
 from remit.parts.sandbox.cleanup import cleanup_process, passed_on
+from remit.parts.sandbox.driver import Isolation, IsolationCheck, ProbeReport
 from remit.parts.sandbox.drives import FailedCheckError, SupervisingDriver
 from remit.parts.sandbox.identity import UserIdentity, identity
-from remit.parts.sandbox.isolation import Isolation, IsolationCheck, ProbeReport
 from remit.parts.sandbox.limits import OWN
 from remit.parts.sandbox.scratch import ScratchFolder, scratch
 from remit.parts.sandbox.seccomp.filter import ARCHITECTURES

@@ -11,14 +11,14 @@ from remit.cli.group import LazyCommand, LazyGroup, show_help
 _ISSUES: Final = "remit.parts.work.commands.issue"
 _RUNS: Final = "remit.parts.work.commands.run"
 COMMANDS: Final[dict[str, LazyCommand]] = {
-    "init": LazyCommand("Issues", "Write a commented workflow.toml and an issue template."),
+    "init": LazyCommand("Issues", "Write a commented workflow.toml and an issue template.", f"{_ISSUES}:init"),
     "issue": LazyCommand("Issues", "Open an issue that is kept here.", f"{_ISSUES}:issue"),
     "decide": LazyCommand("Issues", "Put an issue into a state: done, todo, blocked.", f"{_ISSUES}:decide"),
-    "serve": LazyCommand("Runs", "Hand out issues by their labels, and work on them until Ctrl-C."),
+    "serve": LazyCommand("Runs", "Hand out issues by their labels, and work on them until Ctrl-C.", f"{_RUNS}:serve"),
     "run": LazyCommand("Runs", "Hand an issue to an executor, and see it through.", f"{_RUNS}:run"),
     "switch": LazyCommand("Runs", "Put another executor in the place of the active one.", f"{_RUNS}:switch"),
     "stop": LazyCommand("Runs", "Stop the active run of an issue.", f"{_RUNS}:stop"),
-    "result": LazyCommand("Runs", "Hand in the result of a run, or adopt one that came too late."),
+    "result": LazyCommand("Runs", "Hand in the result of a run, or adopt one that came too late.", f"{_RUNS}:hand_in"),
     "write": LazyCommand("Runs", "Write the comments that are queued for an issue.", f"{_ISSUES}:write"),
     "board": LazyCommand("Look", "List the issues that are worked on.", f"{_ISSUES}:board"),
     "show": LazyCommand("Look", "Show an issue's runs, results and comments.", f"{_ISSUES}:show"),

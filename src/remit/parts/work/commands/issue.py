@@ -1,32 +1,74 @@
-"""`remit work issue`: open an issue that is kept here.
-
-`remit work decide`: put an issue into a state.
-
-`remit work write`: write the comments that are queued for an issue.
-
-`remit work board`: the issues that are worked on.
-
-`remit work show`: an issue's runs, results and comments.
-"""
+"""Commands on issues: init, issue, decide, write, board, show; and `--staged`, which shows what would be written."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
+from remit.cli import exit_codes
 from remit.cli.context import CommandState
 from remit.cli.options import json_option, pass_state
 from remit.cli.output import one_line
-from remit.errors import UsageError
-from remit.parts.work.commands.stage import asking, show_staged, staged_option
+from remit.codes import Code
+from remit.errors import StateError, UsageError
 from remit.parts.work.unit import STATES
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from remit.cli.access import Opened
+    from remit.parts.work.stage import StagedWrite, Verb
     from remit.parts.work.store import UnitRow
     from remit.parts.work.unit import Run
     from remit.parts.work.views import UnitView
+
+staged_option = click.option("--staged", is_flag=True, help="Show what would be written and started, and do nothing.")
+
+
+def show_staged(state: CommandState, verb: Verb, args: dict[str, Any]) -> int:
+    """Print what an operation of the work would do; the exit status."""
+    return print_staged(state, state.ask(lambda remit: remit.service.work.staged(verb, args), code="unused"))
+
+
+def print_staged(state: CommandState, writes: list[StagedWrite]) -> int:
+    """Print what would be done; the exit status."""
+    return state.show(writes, _print_staged)
+
+
+def _print_staged(state: CommandState, writes: list[StagedWrite]) -> None:
+
+    out = state.output.out
+    for write in writes:
+        out.line(f"{out.style(write.by, 'bold')}  {one_line(write.what)}")
+        for text in write.diff.splitlines():
+            out.line(f"    {one_line(text)}")
+    state.note("nothing was written")
+
+
+T = TypeVar("T")
+_QUESTION: Final = re.compile(r"\bc_[0-9a-z]{10,}")
+
+
+def asking(state: CommandState, act: Callable[[Opened], Awaitable[T]]) -> Callable[[Opened], Awaitable[T]]:
+    """Return `act`, done again once a person at the terminal has answered what it waits for."""
+    from remit.cli.prompt import TerminalPrompt
+
+    async def acted(remit: Opened) -> T:
+        while True:
+            try:
+                return await act(remit)
+            except StateError as error:
+                waits = _QUESTION.search(error.remedy) if error.code is Code.CONFIRMATION_REQUIRED else None
+                if waits is None or state.as_json or not state.output.interactive:
+                    raise
+                question = await remit.service.confirmations.view(waits[0])
+                if not await TerminalPrompt(remit, state.output).ask(question):
+                    raise
+
+    return acted
 
 
 @click.command("issue")
@@ -183,3 +225,95 @@ def print_run(state: CommandState, unit: UnitView, run: Run) -> None:
         rows.append(f"job {run.job}")
     for row in rows:
         out.line(f"    {one_line(row)}")
+
+
+_SCHEMA: Final = ".remit/workflow.schema.json"
+_WORKFLOW: Final = """\
+#:schema ./.remit/workflow.schema.json
+# How this project hands out its work. `remit work --help` lists the commands; docs/work.md explains every key.
+
+[outbox]
+backend = "local"            # issues are kept in Remit's journal: local#1, local#2, ...
+
+# A program that does the work, or that tests it. It runs in a git worktree of its own, with stdin closed.
+# {pack} is the context pack, {repo} the worktree, {issue} and {run} name the work; the environment says it too:
+# REMIT_CONTEXT_PACK, REMIT_ISSUE_REF, REMIT_RUN_ID. The worktree begins at your last commit: commit work.sh first.
+# It runs in the sandbox (`remit sandbox probe` says whether there is one); isolation = "none" runs it with your rights.
+[executors.shell]
+program = "sh"
+args = ["work.sh"]
+timeout_seconds = 3600
+
+# Of every run. Remit itself runs the commands, on what the run committed; each must end with exit code 0.
+[constraints]
+forbidden_paths = []
+notes = []
+# [[constraints.commands]]
+# args = ["make", "test"]
+# timeout_seconds = 600
+"""
+_TEMPLATE: Final = """\
+SpecRef: none
+ContractsRef: none
+Repo: .
+Role: work
+Priority: prio:p2
+
+## Goal
+
+## Scope
+
+## DependsOn
+
+## BlockedBy
+
+## Acceptance Criteria
+"""
+_RULES: Final = """\
+# What runs without a question: opening issues, comments on them, their labels.
+[[policy.rules]]
+id = "outbox"
+effect = "allow"
+tools = "outbox.*"
+"""
+_FILES: Final = {"workflow.toml": _WORKFLOW, ".remit/issue.md": _TEMPLATE}
+
+
+@click.command("init")
+@staged_option
+@json_option("the files that were written")
+@pass_state
+def init(state: CommandState, staged: bool) -> int:
+    """Write a commented workflow.toml and an issue template into this folder.
+
+    A file that is there stays as it is. The rule that lets Remit write to local issues without a question is printed.
+    """
+    from remit.wiring.schemas import schema_text
+
+    folder = Path.cwd()
+    if not any((place / ".git").exists() for place in (folder, *folder.parents)):
+        reason = f"{folder} is in no git repository, and runs work in worktrees of one"
+        remedy = "Begin where the code is, or: git init && git add . && git commit -m Begin"
+        raise UsageError(reason, code=Code.env_unavailable, remedy=remedy)
+    files = {**_FILES, _SCHEMA: schema_text("workflow.toml")}
+    written = [name for name in files if not (folder / name).exists() and not (folder / name).is_symlink()]
+    if not staged:
+        from remit.cli.trust_question import still_trusted
+
+        with still_trusted(state.settings, trusted=state.trust):
+            for name in written:
+                path = folder / name
+                path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                path.write_text(files[name], encoding="utf-8")
+
+    def told(state: CommandState, _: object) -> None:
+        for name in written:
+            state.output.out.line(f"{'would write' if staged else 'wrote'} {name}")
+
+    state.show({"files": written}, told)
+    state.note(
+        "opening issues and writing to them asks you first; to let Remit write without, add this to remit.toml:\n\n"
+        + _RULES
+    )
+    state.note(f'next: {state.command("work", "issue")} "Fix the flaky test"')
+    return exit_codes.OK

@@ -1,20 +1,14 @@
-"""`remit work run`: hand an issue to an executor, and see it through.
-
-`remit work switch`: put another executor in the place of the active one.
-
-`remit work stop`: stop the active run of an issue.
-
-`remit work log`: what a run's program wrote.
-
-`remit work late`: results that came when their run was no longer active.
-"""
+"""Commands on runs: run, switch, stop, result, serve, log, late."""
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 import sys
-from typing import TYPE_CHECKING, Final
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 import msgspec
@@ -22,10 +16,11 @@ import msgspec
 from remit.cli import exit_codes
 from remit.cli.context import CommandState
 from remit.cli.options import json_option, pass_state
-from remit.cli.output import clean
+from remit.cli.output import clean, one_line
+from remit.cli.values import usage_error
 from remit.codes import Code
-from remit.errors import NotFoundError
-from remit.parts.work.commands.stage import show_staged, staged_option
+from remit.errors import NotFoundError, UsageError
+from remit.parts.work.commands.issue import asking, print_staged, show_staged, staged_option
 from remit.redact import mask
 
 if TYPE_CHECKING:
@@ -33,8 +28,11 @@ if TYPE_CHECKING:
 
     from remit.cli.access import Opened
     from remit.cli.ends import End
+    from remit.cli.runner import SignalStop
     from remit.parts.work.result import WorkResult
-    from remit.parts.work.views import Started, UnitView
+    from remit.parts.work.stage import StagedWrite, Verb
+    from remit.parts.work.store import Verdict
+    from remit.parts.work.views import Started, Turn, TurnStep, UnitView
 
 
 @click.command("run")
@@ -266,3 +264,185 @@ def _print(state: CommandState, results: list[WorkResult]) -> None:
         for result in results
     ]
     table(state.output.out, columns, cells)
+
+
+@click.command("result")
+@click.argument("issue")
+@click.argument("run", required=False, default="")
+@click.option("--status", type=click.Choice(["ok", "fail", "blocked"]), help="Default with --pr or --commit: ok.")
+@click.option("--pr", default="", metavar="URL", help="The pull request.")
+@click.option("--commit", default="", metavar="HASH", help="The commit, or its URL.")
+@click.option("--tests", multiple=True, metavar="TEXT", help="Such as `make test => pass`; repeatable.")
+@click.option("--summary", default="", metavar="TEXT", help="One sentence.")
+@click.option("--blocked-by", multiple=True, metavar="REF", help="What blocks it; repeatable.")
+@click.option(
+    "--file", metavar="FILE", type=click.Path(path_type=Path), help="The result: *.json, .pb, .textproto, .txt."
+)
+@click.option("--adopt", is_flag=True, help="Take it although its run is no longer active; alone: the newest late one.")
+@staged_option
+@json_option("what Remit did with the result")
+@pass_state
+def hand_in(
+    state: CommandState,
+    issue: str,
+    run: str,
+    status: str | None,
+    pr: str,
+    commit: str,
+    tests: tuple[str, ...],
+    summary: str,
+    blocked_by: tuple[str, ...],
+    file: Path | None,
+    adopt: bool,
+    staged: bool,
+) -> int:
+    """Hand in the result of a run that a person did, or adopt one that was archived.
+
+    RUN is the active one unless you name another, whose result is archived. An issue without a pull request or a commit
+    is blocked, and not put up for review.
+    """
+    from remit.parts.work.envelope import said_by_hand
+    from remit.parts.work.forms import form_of
+
+    status = status or ("ok" if pr or commit else None)
+    if (status is not None and file is not None) or not (status or file or adopt):
+        remedy = "Give --pr or --commit, --status, --file, or --adopt for a result that was archived."
+        raise UsageError("it is not clear which result is meant", remedy=remedy)
+
+    async def hand_in(remit: Opened) -> Verdict | list[StagedWrite]:
+        work = remit.service.work
+        chosen = run or await _active(remit, issue, newest=adopt)
+        if file is None and status is None:
+            return await passed("result", work, {"result": await _newest_late(remit, issue, chosen), "adopt": True})
+        form = form_of(file.name) if file is not None else "txt"
+        document = (
+            _document(file)
+            if file is not None
+            else said_by_hand(issue, chosen, str(status), pr, commit, tests, summary, blocked_by)
+        )
+        given = {"issue_ref": issue, "run_id": chosen, "document": document, "form": form, "adopt": adopt}
+        return await passed("submit", work, given)
+
+    async def passed(verb: Verb, work: Any, given: dict[str, Any]) -> Verdict | list[StagedWrite]:
+        done = work.staged(verb, msgspec.to_builtins(given)) if staged else getattr(work, verb)(**given)
+        verdict: Verdict | list[StagedWrite] = await done
+        return verdict
+
+    verdict = state.ask(asking(state, hand_in), writes=not staged)
+    if isinstance(verdict, list):
+        return print_staged(state, verdict)
+    became = "accepted" if verdict.accepted else f"archived ({verdict.code})"
+    state.show(verdict, lambda state, _: state.output.out.line(f"{became}; {issue} is {verdict.state}"))
+    return exit_codes.OK if verdict.accepted else exit_codes.FAILED
+
+
+def _document(file: Path) -> bytes:
+    from remit.parts.work.document import MAX_DOCUMENT
+
+    with usage_error(f"--file {file}", "Name a file."), file.open("rb") as opened:
+        return opened.read(MAX_DOCUMENT + 1)
+
+
+async def _active(remit: Opened, issue: str, *, newest: bool) -> str:
+    """Return the run that is meant if none is named: the active one; to adopt, else the newest."""
+    unit = await remit.service.work.view(issue)
+    run: str = unit.active or (unit.runs[0].run_id if newest and unit.runs else "")
+    if not run:
+        remedy = "Name a run of `remit work show`, and --adopt to take its result."
+        raise NotFoundError(f"no run of {issue} is active", code=Code.WORK_NOT_FOUND, remedy=remedy)
+    return run
+
+
+async def _newest_late(remit: Opened, issue: str, run: str) -> WorkResult:
+
+    late: list[WorkResult] = await remit.service.work.late(issue, run)
+    if not late:
+        raise NotFoundError(f"no result of {run} came too late", code=Code.WORK_NOT_FOUND)
+    return late[-1]
+
+
+_EVERY_S: Final = 2.0
+"""A server is asked for a turn so often."""
+
+
+@click.command("serve")
+@click.option("--once", is_flag=True, help="Stop when no run is under way and nothing is left to do.")
+@click.option("--staged", is_flag=True, help="Say what would be done now, and do nothing.")
+@json_option("each turn that did something, one a line")
+@pass_state
+def serve(state: CommandState, once: bool, staged: bool) -> int:
+    """Hand out the issues of every group in workflow.toml, and work on their runs until Ctrl-C.
+
+    Issues that carry a group's labels are claimed, most urgent first, so many at once as the group allows; those that
+    wait for others are blocked and unblocked; labels and comments are written. One process at a time is the control
+    plane; others stand by, and work on runs. Ctrl-C lets calls under way end. With --server the server does all of it.
+    The status is 3 if a step of the last turn failed.
+    """
+    from remit.cli.runner import run_async
+
+    turns = _Turns(state)
+
+    async def there(stop: SignalStop) -> None:
+        async with state.open(code="unused") as remit:
+            while not stop.requested.is_set():
+                turn: Turn = await remit.service.work.turn(staged=staged)
+                turns.tell(turn)
+                if staged or (once and turns.idle):
+                    return
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(_EVERY_S):
+                        await stop.requested.wait()
+
+    async def here(stop: SignalStop) -> None:
+        from remit.cli.services import beside, keep_engine, keep_part
+        from remit.parts.work.control import control_of
+
+        async with state.remit(creates=not staged) as remit:
+            if staged:
+                turns.tell(await remit.service.work.turn(staged=True))
+                return
+            engine = remit.engine
+            stop.hurry = engine.stop
+            engine.start(role="work")
+
+            def tell(turn: Turn) -> None:
+                turns.tell(turn)
+                if once and turns.idle:
+                    stop.requested.set()
+
+            control = control_of(remit, stop.requested, tell)
+            async with remit.sending(), beside(keep_engine(remit), *([] if once else [keep_part(remit, control)])):
+                await (control.run(lambda _: None) if once else stop.requested.wait())  # once: what fails ends it
+                await engine.drain(remit.settings.jobs.drain_seconds)
+
+    run_async(there if state.server else here, gentle=True)
+    return exit_codes.FAILED if turns.failed else exit_codes.OK
+
+
+class _Turns:
+    """Prints turns, and knows whether the last one left anything to do."""
+
+    def __init__(self, state: CommandState) -> None:
+        self._state = state
+        self.idle = False
+        self.failed = False
+        """Whether a step of the last turn that had any could not be taken."""
+
+    def tell(self, turn: Turn) -> None:
+        """Print what a turn did."""
+        self.idle = not turn.active and not turn.steps
+        if turn.steps:
+            self.failed = any(step.error for step in turn.steps)
+        if not turn.leads:
+            self._state.note("another process is the control plane")
+        elif turn.steps and self._state.as_json:
+            self._state.output.json(turn)
+        for step in turn.steps if not self._state.as_json else ():
+            self._state.output.out.line(_words(step))
+        self._state.output.out.flush()  # who reads a pipe sees a turn as it is taken
+
+
+def _words(step: TurnStep) -> str:
+
+    text = f"{step.action} {step.issue_ref} {step.detail}".rstrip()
+    return one_line(f"{text}: {step.error}" if step.error else text)

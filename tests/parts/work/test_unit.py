@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from remit.parts.work.flow import dependencies_in, urgency
+from remit.parts.work.unit import dependencies_in, urgency
 
 
 @pytest.mark.parametrize(

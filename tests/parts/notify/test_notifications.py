@@ -9,9 +9,8 @@ import pytest
 from remit import Remit
 from remit.clock import SECOND
 from remit.journal.event import HeadPatch
-from remit.parts.notify.digest import DIGEST, LATE, Rhythm
 from remit.parts.notify.kinds import NotificationQueued
-from remit.parts.notify.notifications import KIND
+from remit.parts.notify.notifications import DIGEST, KIND, LATE, Rhythm
 from remit.parts.notify.sender import AttemptEnd, slack_text
 from remit_testing.clock import ManualClock
 from tests.opened import OpenRemit, until, until_waiting

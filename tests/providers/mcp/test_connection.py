@@ -15,7 +15,7 @@ import pytest
 from remit.codes import Code
 from remit.errors import ProviderError
 from remit.providers.mcp import supervisor
-from remit.providers.mcp.listing import MAX_PAGES, MAX_TOOLS
+from remit.providers.mcp.connection import MAX_PAGES, MAX_TOOLS
 from remit.providers.mcp.provider import RELIST_S
 from remit.tools.catalog import Catalog, ResolveError
 from remit.tools.remote import MCP_ERROR

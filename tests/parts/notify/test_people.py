@@ -13,8 +13,7 @@ from remit.errors import SettingsError, UsageError
 from remit.journal.event import HeadQuery
 from remit.journal.kinds import decode
 from remit.parts.notify.kinds import NotificationSent
-from remit.parts.notify.people import read_directory
-from remit.parts.notify.turns import read_targets
+from remit.parts.notify.people import read_directory, read_targets
 from remit.settings import load
 from remit_testing.clock import ManualClock
 from tests.parts.notify.telling import MINUTE
