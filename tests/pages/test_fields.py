@@ -73,6 +73,15 @@ def test_many_arguments_are_edited_as_json() -> None:
     assert args_of([""], [field.text.replace(": 49", ": 50")], args, None) == {**args, "a49": 50}
 
 
+def test_bytes_are_a_file_that_shows_nothing_and_stays_unless_another_is_chosen() -> None:
+    schema = {"properties": {"scan": {"type": "string", "contentEncoding": "base64"}}}
+    (field,) = fields_of({"scan": "aGk="}, schema)
+    assert (field.kind, field.text) == ("file", "")
+    assert args_of(["scan"], [""], {"scan": "aGk="}, schema) == {"scan": "aGk="}
+    assert args_of(["scan"], ["eW8="], {"scan": "aGk="}, schema) == {"scan": "eW8="}
+    assert args_of(["scan"], [""], {}, schema) == {}
+
+
 def test_a_text_that_the_schema_lists_is_chosen_and_others_are_typed() -> None:
     schema = {"properties": {"unit": {"type": "string", "enum": ["kg", "lb"]}}}
     (field,) = fields_of({}, schema)

@@ -10,7 +10,7 @@ from msgspec import structs
 
 from remit import Remit, Run, recipe, tool
 from remit.clock import DAY
-from remit.pages.chart import HEIGHT, by_day
+from remit.pages.chart import HEIGHT, BudgetLine, by_day
 from remit.record.generations import GenerationSearch, percentiles, spreads
 from remit.settings import load
 from tests.pages.browsing import browsing, window
@@ -99,6 +99,14 @@ def test_days_are_stacked_by_model_to_the_height_of_the_largest() -> None:
         ("s0", HEIGHT / 4, 75.0),
         ("s1", 0.0, 25.0),
     ]
+
+
+def test_budgets_are_lines_unless_they_are_far_above() -> None:
+    lines = [BudgetLine(name="near", number=4.0), BudgetLine(name="far", number=4.1)]
+    chart = by_day([{"s0": 1.0}, {"s0": 2.0}], 10 * DAY, lines)
+    assert chart.most == 4.0
+    assert [(line.name, line.y) for line in chart.lines] == [("near", 0.0), ("far", None)]
+    assert [column.pieces[0].height for column in chart.columns] == [HEIGHT / 4, HEIGHT / 2]
 
 
 async def test_requests_stand_newest_first_with_what_they_took(served: Served, tmp_path: Path) -> None:

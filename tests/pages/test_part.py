@@ -11,9 +11,10 @@ import pytest
 
 from remit import Remit, Run, recipe, tool
 from remit.api.table import ROUTES
+from remit.http.problem import HttpProblem
 from remit.mcp_server.request import PATH as ENDPOINT
 from remit.pages.page import SAFE
-from remit.pages.part import STRANGERS
+from remit.pages.part import STRANGERS, parts_of
 from remit.pages.table import PAGES
 from remit_testing.clock import ManualClock
 from tests.jobs.bank import NOW, Crash, in_doubt, pay
@@ -350,3 +351,27 @@ async def test_times_stand_in_the_readers_zone(served: Served) -> None:
 def test_no_page_lies_where_another_part_of_the_server_answers() -> None:
     taken = {path.split("/")[1] for path in (*(route.path for route in ROUTES), ENDPOINT)}
     assert {page.path.split("/")[1] for page in PAGES}.isdisjoint(taken)
+
+
+@pytest.mark.parametrize(
+    ("parameter", "body"),
+    [
+        ("", b"--b\r\n\r\n--b--"),
+        (" boundary=", b"--\r\n"),
+        (" boundary=b", b""),
+        (" boundary=b", b"--b--"),
+        (" boundary=b", b"--b\r\nContent-Disposition: form-data\r\n\r\nx\r\n--b--"),
+        (" boundary=b", b'--b\r\nContent-Disposition: form-data; name="a"\r\n\r\nx'),
+        (" boundary=b", b'x\r\n--b\r\nContent-Disposition: form-data; name="a"\r\n\r\nx\r\n--b--'),
+        (" boundary=b", b'--b\r\nContent-Disposition: form-data; name="a"\r\n\r\nx\r\n' * 1_300 + b"--b--"),
+    ],
+)
+def test_a_form_with_files_that_cannot_be_read_is_refused(parameter: str, body: bytes) -> None:
+    with pytest.raises(HttpProblem, match="The form"):
+        parts_of(body, parameter)
+
+
+def test_the_parts_of_a_form_are_its_fields_and_its_files_as_base64() -> None:
+    head = b"Content-Disposition: form-data; name="
+    body = b'--b\r\n%b"csrf"\r\n\r\nc\r\n--b\r\n%b"value"; filename="x"\r\nContent-Type: a/b\r\n\r\nhi\r\n--b--\r\n'
+    assert parts_of(body % (head, head), " boundary=b") == [("csrf", "c"), ("value", "aGk=")]

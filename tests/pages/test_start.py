@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from io import BytesIO
 from typing import Literal
 
+import aiohttp
 import pytest
 
 from remit import Remit, Run, recipe
+from remit.api.route import MAX_BODY
 from remit.service.options import Options
+from tests.pages.browsing import browsing, window
 from tests.pages.conftest import Served, token
 
 pytestmark = pytest.mark.slow
@@ -38,8 +42,15 @@ async def rests(run: Run) -> str:
     return "done"
 
 
+@recipe("scans")
+async def scans(run: Run, scan: bytes, note: str = "", second: bytes | None = None) -> list[object]:
+    """Look at files."""
+    run.progress("scanning")
+    return [scan.hex(), note, second and second.hex()]
+
+
 def remit() -> Remit:
-    return Remit(":memory:", recipes=[greets, rests])
+    return Remit(":memory:", recipes=[greets, rests, scans])
 
 
 def filled(csrf: str, job: str = "", **values: str) -> list[tuple[str, str]]:
@@ -119,6 +130,46 @@ async def test_an_earlier_job_fills_the_form(served: Served) -> None:
         made = sent.headers["location"].removeprefix("/jobs/")
         await opened.service.jobs.settled([made])
         assert (await opened.service.jobs.result(made))["times"] == 8
+
+
+ODD = b"\x00\xff\r\n--b\r\n\xe9 a+b=&" + bytes(range(256))
+
+
+@pytest.mark.parametrize("scripts", [True, False], ids=["with scripts", "without"])
+async def test_a_file_is_chosen_sent_and_kept_for_the_next_start(served: Served, *, scripts: bool) -> None:
+    async with (
+        remit() as opened,
+        served(opened) as server,
+        browsing() as chromium,
+        window(chromium, server.url, java_script_enabled=scripts) as shown,
+    ):
+        page = await shown.open("/start/scans")
+        await page.get_by_label("scan").set_input_files({"name": 'a";\r\nb.pdf', "mimeType": "a/b", "buffer": ODD})
+        await page.get_by_label("note").fill("erste Ü & 二")
+        await page.get_by_role("button", name="Start").click()
+        await page.wait_for_url("**/jobs/*")
+        first = page.url.rpartition("/")[2]
+        await opened.service.jobs.settled([first])
+        assert await opened.service.jobs.result(first) == [ODD.hex(), "erste Ü & 二", None]
+        await shown.open(f"/start/scans?job={first}")
+        await page.get_by_label("second").set_input_files({"name": "c", "mimeType": "", "buffer": b"yo"})
+        await page.get_by_role("button", name="Start").click()
+        await page.wait_for_url("**/jobs/*")
+        second = page.url.rpartition("/")[2]
+        await opened.service.jobs.settled([second])
+        assert await opened.service.jobs.result(second) == [ODD.hex(), "erste Ü & 二", b"yo".hex()]
+
+
+async def test_files_beyond_the_size_of_a_request_are_refused(served: Served) -> None:
+    async with remit() as opened, served(opened) as server:
+        page = await server.get("/start/scans")
+        form = aiohttp.FormData()
+        form.add_field("csrf", page.csrf)
+        form.add_field("scan", BytesIO(bytes(MAX_BODY)), filename="large")
+        given = {"origin": server.url, "sec-fetch-site": "same-origin"}
+        async with server.session.post(f"{server.url}/start/scans", data=form, headers=given) as answer:
+            assert (answer.status, "REQUEST_TOO_LARGE" in await answer.text()) == (413, True)
+        assert await opened.service.jobs.rows() == []
 
 
 async def test_starting_needs_the_scope_call_and_bears_the_name_of_who_starts(served: Served) -> None:

@@ -9,6 +9,7 @@ from remit import Remit, Run, recipe, tool
 from remit.engines.presence import KIND
 from remit.journal.event import HeadQuery
 from remit.pages.workers import queues_of
+from remit.parts.schedules.schedule import Schedule
 from remit.record.views import JobRow
 from remit.service.workers import WorkerView
 from remit.settings import load
@@ -16,6 +17,19 @@ from tests.opened import until_waiting
 from tests.pages.conftest import Served
 
 pytestmark = pytest.mark.slow
+
+
+@recipe("swept", schedule={"every": "6h"})
+async def swept(run: Run) -> None:
+    """Do nothing, by the clock."""
+
+
+async def test_schedules_that_come_next_stand_beside_the_timers(served: Served) -> None:
+    async with Remit(":memory:", recipes=[swept]) as opened, served(opened) as browser:
+        assert "Due next" not in (await browser.get("/workers")).text
+        await opened.service.schedules.add(Schedule(name="nightly", recipe="swept", every="8h"))
+        page = (await browser.get("/workers")).text
+        assert '<span class="badge">schedule</span> <span class="about"><a href="/schedules">nightly</a>' in page
 
 
 @recipe("edited")

@@ -9,7 +9,7 @@ From what a client sent to what a handler takes: within caps, decoded strictly, 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import parse_qsl, unquote
 
@@ -212,6 +212,11 @@ def pairs_of(raw: bytes, kind: type[msgspec.Struct], what: str, most: int = 100)
         pairs = parse_qsl(raw.decode("ascii"), keep_blank_values=True, strict_parsing=bool(raw), max_num_fields=most)
     except (ValueError, UnicodeDecodeError) as error:
         raise HttpProblem(Code.INVALID_INPUT, f"{what} cannot be read: {line(str(error))}") from error
+    return typed(pairs, kind, what)
+
+
+def typed(pairs: Iterable[tuple[str, str]], kind: type[msgspec.Struct], what: str) -> Any:
+    """Names and values as a type; a name that may come several times becomes a list. Raise Problem."""
     fields = {field.encode_name: _is_list(field.type) for field in msgspec.structs.fields(kind)}
     values_by_name: dict[str, Any] = {}
     for name, value in pairs:

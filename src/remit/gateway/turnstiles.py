@@ -218,14 +218,15 @@ class Turnstiles:
 
     def __init__(self, journal: Journal, limits: Mapping[str, CallLimit]) -> None:
         self._journal = journal
-        self._limits = limits
+        self.limits = limits
+        """The limits, by the pattern of their tools."""
         self._process = new_id("proc")
         self._tasks = Tasks()
         self._of: dict[tuple[str, ...], tuple[str, ...]] = {}
         self._open: dict[tuple[str, str], Turnstile] = {}
 
     def __bool__(self) -> bool:
-        return bool(self._limits)
+        return bool(self.limits)
 
     def patterns(self, *names: str) -> tuple[str, ...]:
         """Return the patterns of the limits that a tool or model with these names is under."""
@@ -234,13 +235,13 @@ class Turnstiles:
             if len(self._of) >= _MOST:
                 self._of.clear()
             matching = self._of[names] = tuple(
-                pattern for pattern in self._limits if any(name_matches(pattern, name) for name in names)
+                pattern for pattern in self.limits if any(name_matches(pattern, name) for name in names)
             )
         return matching
 
     def turnstile(self, pattern: str, caller: LimitCaller) -> Turnstile:
         """Return the turnstile of a limit that a call has to pass."""
-        limit = self._limits[pattern]
+        limit = self.limits[pattern]
         row, key = f"limits/{pattern}", ""
         if limit.each is not None:
             key = sha256(caller.value(limit.each).encode()).removeprefix("sha256:")[:_DIGITS]
@@ -254,7 +255,7 @@ class Turnstiles:
 
     async def fills(self) -> dict[str, dict[str, float]]:
         """Return how full each bound is of the limits that all callers share, in percent. Raises JournalError."""
-        shared = [pattern for pattern, limit in self._limits.items() if limit.each is None]
+        shared = [pattern for pattern, limit in self.limits.items() if limit.each is None]
         return {pattern: await self.turnstile(pattern, _NOBODY).fill() for pattern in shared}
 
     async def close(self) -> None:

@@ -10,6 +10,7 @@ import msgspec
 from remit.clock import DAY, SECOND
 from remit.gateway.budget import Spent
 from remit.journal.event import StreamTally
+from remit.record.usage import DayBudget
 
 _NAMED: Final = 4
 """Names with a colour of their own; all others share one."""
@@ -42,6 +43,8 @@ SORTS: Final = ("failed", "cancelled", "open", "completed")
 """The states of jobs, in the order in which they are stacked from below, so that failures can be compared."""
 WIDTH, HEIGHT = 1_000.0, 100.0
 """The units of a chart."""
+_NEAR: Final = 2
+"""A budget is drawn if it is at most so many times as high as the highest column."""
 _GAP: Final = 0.15
 """The part of a column that is left free."""
 
@@ -68,14 +71,24 @@ class ChartColumn(msgspec.Struct, frozen=True, kw_only=True):
     pieces: tuple[ColumnPart, ...]
 
 
+class BudgetLine(msgspec.Struct, frozen=True, kw_only=True):
+    """What a budget allows for a column."""
+
+    name: str
+    number: float
+    y: float | None = None
+    """The height of it; None: far above all columns."""
+
+
 class Chart(msgspec.Struct, frozen=True, kw_only=True):
     """Columns side by side."""
 
     columns: tuple[ChartColumn, ...]
     most: float
-    """The number of the highest column."""
+    """The number at its top: that of the highest column, or of a line above it."""
     total: float
     failed: float
+    lines: tuple[BudgetLine, ...] = ()
 
 
 def first_hour(now: int) -> int:
@@ -103,11 +116,11 @@ def by_length(tallies: Iterable[StreamTally]) -> Chart:
     return _chart(counted, [(0, words) for words in _WORDS])
 
 
-def by_day(amounts: list[dict[str, float]], now: int) -> Chart:
-    """Stack the amounts of days, the last of them today (UTC), by the names that they have there."""
+def by_day(amounts: list[dict[str, float]], now: int, lines: Iterable[BudgetLine] = ()) -> Chart:
+    """Stack the amounts of days, the last of them today (UTC), by the names that they have there, below lines."""
     first = now // DAY - len(amounts) + 1
     sorts = tuple(sorted({sort for day in amounts for sort in day}))
-    return _chart(amounts, [((first + day) * DAY, "") for day in range(len(amounts))], sorts)
+    return _chart(amounts, [((first + day) * DAY, "") for day in range(len(amounts))], sorts, tuple(lines))
 
 
 def largest(days: list[dict[str, Spent]]) -> tuple[str, ...]:
@@ -121,9 +134,13 @@ def largest(days: list[dict[str, Spent]]) -> tuple[str, ...]:
 
 
 def over_days(
-    days: list[dict[str, Spent]], names: tuple[str, ...], now: int, measure: Literal["cost", "tokens"]
+    days: list[dict[str, Spent]],
+    names: tuple[str, ...],
+    now: int,
+    measure: Literal["cost", "tokens"],
+    budgets: Iterable[DayBudget] = (),
 ) -> Chart | None:
-    """The chart of a measure by day and name; None if there is nothing to show."""
+    """The chart of a measure by day and name, against budgets; None if there is nothing to show."""
     amounts: list[dict[str, float]] = []
     for day in days:
         sums: dict[str, float] = {}
@@ -131,11 +148,20 @@ def over_days(
             place = names.index(name) if name in names else _NAMED
             sums[f"s{place}"] = sums.get(f"s{place}", 0) + (spent.cost if measure == "cost" else spent.tokens)
         amounts.append(sums)
-    return by_day(amounts, now) if any(sum(sums.values()) for sums in amounts) else None
+    allowed = [(budget.name, budget.cost if measure == "cost" else budget.tokens) for budget in budgets]
+    lines = [BudgetLine(name=name, number=number) for name, number in allowed if number]
+    return by_day(amounts, now, lines) if any(sum(sums.values()) for sums in amounts) else None
 
 
-def _chart(counted: list[dict[str, float]], names: list[tuple[int, str]], sorts: tuple[str, ...] = SORTS) -> Chart:
+def _chart(
+    counted: list[dict[str, float]],
+    names: list[tuple[int, str]],
+    sorts: tuple[str, ...] = SORTS,
+    lines: tuple[BudgetLine, ...] = (),
+) -> Chart:
     most = max(sum(counts.values()) for counts in counted)
+    near = {line.number for line in lines if line.number <= _NEAR * most}
+    most = max([most, *near])
     step = WIDTH / len(counted)
     columns = tuple(
         ChartColumn(
@@ -149,7 +175,18 @@ def _chart(counted: list[dict[str, float]], names: list[tuple[int, str]], sorts:
         for number, (counts, (since, words)) in enumerate(zip(counted, names, strict=True))
     )
     total = sum(column.number for column in columns)
-    return Chart(columns=columns, most=most, total=total, failed=sum(counts.get("failed", 0) for counts in counted))
+    return Chart(
+        columns=columns,
+        most=most,
+        total=total,
+        failed=sum(counts.get("failed", 0) for counts in counted),
+        lines=tuple(
+            msgspec.structs.replace(line, y=round(HEIGHT * (most - line.number) / most, 2))
+            if line.number in near
+            else line
+            for line in lines
+        ),
+    )
 
 
 def _pieces(counts: Mapping[str, float], most: float, sorts: tuple[str, ...]) -> tuple[ColumnPart, ...]:

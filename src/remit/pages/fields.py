@@ -12,8 +12,8 @@ from remit.errors import UsageError
 from remit.pages.page import restored, visible, written
 from remit.redact import line
 
-FieldKind = Literal["text", "long", "word", "number", "choice", "json"]
-"""`word`: one of several texts · `choice`: true or false."""
+FieldKind = Literal["text", "long", "word", "number", "choice", "json", "file"]
+"""`word`: one of several texts · `choice`: true or false · `file`: bytes, which arrive as base64."""
 _LONG: Final = 60
 """Characters from which a text gets several lines."""
 _MOST: Final = 40
@@ -28,7 +28,7 @@ class Field(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     kind: FieldKind
     text: str
-    """The text in it."""
+    """The text in it; of a file always empty, which stands for the one that it has."""
     choices: tuple[str, ...] = ()
     about: str = ""
     """The description in the schema."""
@@ -67,7 +67,7 @@ def args_of(
                 edited[field.name] = args[field.name]  # as it was recorded, to the last digit and line end
         elif text or field.kind in {"text", "long"}:
             whole = restored(text, field.text)
-            words = field.kind in {"text", "long", "word"}
+            words = field.kind in {"text", "long", "word", "file"}
             edited[field.name] = _plain(whole) if words else _json(whole, f"{name}: this")
     return edited
 
@@ -77,11 +77,13 @@ def _field(name: str, args: Mapping[str, Any], schema: Any, *, required: bool) -
     value, is_given = args.get(name), name in args
     choices: tuple[str, ...] = ("true", "false") if shape.get("type") == "boolean" else ()
     kind = _kind(shape, value, typed=is_given)
+    if kind == "text" and shape.get("contentEncoding") == "base64":
+        kind = "file"
     if kind in {"text", "long"}:
         text = value if isinstance(value, str) else ""
         kind = "long" if len(text) > _LONG or "\n" in text else kind
     else:
-        text = written(value) if is_given else ""
+        text = written(value) if is_given and kind != "file" else ""
     if choices and (not is_given or text in choices):
         kind = "choice"
     elif kind == "text" and (words := _words(shape)) and (not is_given or text in words):

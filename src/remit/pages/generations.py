@@ -114,7 +114,7 @@ async def generations(request: PageRequest) -> GenerationList:
     page = await request.service.usage.generations(wanted)
     rows = page.rows[:_ROWS]
     days = await _days(request, query) if not query.recipe and not query.before else []
-    models = largest(days)
+    models, budgets = largest(days), request.service.usage.of_a_day(request.now)
     return GenerationList(
         title="Generations",
         query=query,
@@ -126,8 +126,8 @@ async def generations(request: PageRequest) -> GenerationList:
             ("Recipe", spreads(page.rows, lambda row: row.recipe or "session")),
         ),
         models=models,
-        cost=over_days(days, models, request.now, "cost"),
-        tokens=over_days(days, models, request.now, "tokens"),
+        cost=over_days(days, models, request.now, "cost", budgets),
+        tokens=over_days(days, models, request.now, "tokens", budgets),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from base64 import b64encode
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from http import HTTPStatus
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 import msgspec
 
 from remit.api.part import HttpSessions, problem_of
-from remit.api.route import MAX_BODY, bytes_of, pairs_of, query_of
+from remit.api.route import MAX_BODY, bytes_of, pairs_of, query_of, typed
 from remit.codes import Code
 from remit.http.access import RequestPlaces, Strangers
 from remit.http.problem import HttpProblem
@@ -33,6 +34,12 @@ if TYPE_CHECKING:
     from remit.service.service import Service
 
 _FORM: Final = "application/x-www-form-urlencoded"
+_FILES: Final = "multipart/form-data"
+_BOUNDARY: Final = re.compile(r'\s*boundary="?([0-9A-Za-z\'()+_,./:=?-]{1,70})"?\s*', re.IGNORECASE)
+_PART: Final = re.compile(
+    rb'\r\ncontent-disposition: form-data; name="([^"\r\n]*)"(; filename[^\r\n]*)?(?:\r\n[^\r\n]+)*\r\n\r\n',
+    re.IGNORECASE,
+)
 _HTML: Final = "text/html; charset=utf-8"
 _FOR_EVER: Final = "public, max-age=31536000, immutable"
 _UNFIT: Final = re.compile(r"[^A-Za-z0-9._-]+")
@@ -187,9 +194,14 @@ class ConsolePages:
     ) -> Any:
         """A form's fields, once it is clear that a page of ours sent it. Raises Problem."""
         headers = request.headers
-        if headers.get("content-type", "").partition(";")[0].strip().lower() != _FORM:
-            raise HttpProblem(Code.MEDIA_TYPE_UNSUPPORTED, f"Send {_FORM}.")
+        media, _, boundary = headers.get("content-type", "").partition(";")
+        if media.strip().lower() not in {_FORM, _FILES}:
+            raise HttpProblem(Code.MEDIA_TYPE_UNSUPPORTED, f"Send {_FORM}, or {_FILES} with files.")
         fields = await bytes_of(headers, receive, most=MAX_BODY if visitor.known else _FORM_BYTES)
+        if media.strip().lower() == _FILES:
+            (name, token), *pairs = parts_of(fields, boundary)
+            self._entry.check(visitor, headers, token if name == "csrf" else "")
+            return typed(pairs, kind, "The form")
         mark, _, rest = fields.partition(b"&")
         token = mark.removeprefix(b"csrf=").decode("ascii", "replace") if mark.startswith(b"csrf=") else ""
         self._entry.check(visitor, headers, token)
@@ -214,6 +226,24 @@ class ConsolePages:
             again=view.status == HTTPStatus.OK and "origin" not in request.headers,
         )
         return PageReply(view.status, render(view, shell), {"content-type": _HTML, "cache-control": "no-store"})
+
+
+def parts_of(body: bytes, parameter: str) -> list[tuple[str, str]]:
+    """Names and values of a form with files, each of them as base64. Raise Problem."""
+    boundary = _BOUNDARY.fullmatch(parameter)
+    if boundary is None:
+        raise HttpProblem(Code.INVALID_INPUT, "The form names no boundary.")
+    before, *parts = (b"\r\n" + body).split(b"\r\n--" + boundary[1].encode(), _FIELDS + 2)
+    heads = [_PART.match(part) for part in parts[:-1]]
+    if before or not heads or not parts[-1].startswith(b"--") or not all(heads):
+        raise HttpProblem(Code.INVALID_INPUT, "The form cannot be read.")
+    pairs = []
+    for part, head in zip(parts, heads, strict=False):
+        if head is not None:
+            value = part[head.end() :]
+            text = b64encode(value).decode() if head[2] else value.decode("utf-8", "replace")
+            pairs.append((head[1].decode("utf-8", "replace"), text))
+    return pairs
 
 
 def _here(scope: Any) -> str:

@@ -90,7 +90,8 @@ async def _form(request: PageRequest, job: str, wrong: str = "", start_form: Sta
     fields = fields_of(await _args(request, job), known.schema) if known.schema["properties"] else ()
     if start_form is not None and len(start_form.value) == len(fields):
         fields = tuple(
-            msgspec.structs.replace(field, text=text) for field, text in zip(fields, start_form.value, strict=True)
+            field if field.kind == "file" else msgspec.structs.replace(field, text=text)
+            for field, text in zip(fields, start_form.value, strict=True)
         )
     view = await request.service.recipes.view(name)
     return StartPage(

@@ -1,6 +1,6 @@
 """Usage: what models took, by job, principal, model, recipe, label or day, and day by day.
 
-Limits: how full the pots of rules and the budgets for models are.
+Limits: how full the limits of calls, the pots of rules and the budgets for models are.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from remit.gateway.budget import Spent
 from remit.pages.chart import Chart, largest, over_days
 from remit.pages.page import Page, PageRequest, PageView, dollars, link
 from remit.record.usage import BudgetRow, By, priced, summed
-from remit.service.policy import PotView
+from remit.service.policy import PotView, RateView
 
 _SHOWN: Final = 200
 """Rows of a page; the largest ones."""
@@ -83,7 +83,7 @@ async def usage(request: PageRequest) -> UsagePage:
             rows = summed(sums)
         case by:
             rows = await request.service.usage.rows(by, since=since)
-    names = largest(sums)
+    names, budgets = largest(sums), request.service.usage.of_a_day(request.now)
     cost = sum(row.cost or 0.0 for row in rows)
     sizes = {row.name: (row.cost or 0.0) if cost else row.tokens for row in rows}
     most = max(sizes.values(), default=0) or 1
@@ -110,8 +110,8 @@ async def usage(request: PageRequest) -> UsagePage:
         ),
         found=len(rows),
         names=names,
-        costs=over_days(sums, names, request.now, "cost"),
-        amounts=over_days(sums, names, request.now, "tokens"),
+        costs=over_days(sums, names, request.now, "cost", budgets),
+        amounts=over_days(sums, names, request.now, "tokens", budgets),
     )
 
 
@@ -129,6 +129,8 @@ class LimitPage(PageView, frozen=True, kw_only=True):
 
     template: ClassVar[str] = "limits.html"
     pots: tuple[PotView, ...]
+    rates: tuple[RateView, ...]
+    """Limits of calls to tools and models."""
     budgets: tuple[Filling, ...]
     """The fullest first."""
     limited: bool
@@ -152,6 +154,7 @@ async def limits(request: PageRequest) -> LimitPage:
     return LimitPage(
         title="Limits",
         pots=tuple(await request.service.policy.pots()),
+        rates=tuple(await request.service.policy.rates()),
         budgets=tuple(sorted(budgets, key=lambda filling: -filling.taken / filling.most)[:_SHOWN]),
         limited=budget.cost is not None or budget.tokens is not None,
         named=tuple(sorted(await request.service.usage.budgets(), key=lambda row: -row.percent)[:_SHOWN]),
@@ -186,7 +189,7 @@ PAGES: Final = (
         name="Limits",
         key="c",
         under="What may run?",
-        about="pots of rules and budgets for models, and how full each is",
+        about="limits of calls, pots of rules and budgets for models, and how full each is",
         live="heads",
     ),
 )

@@ -1,4 +1,4 @@
-"""Workers: the processes that run jobs, and their code; jobs that wait for one, and timers that end next."""
+"""Workers: the processes that run jobs, and their code; jobs that wait for one, timers and schedules due next."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import msgspec
 
 from remit.pages.page import Page, PageRequest, PageView
 from remit.record.views import JobRow
-from remit.service.workers import WorkerView
+from remit.service.workers import DueView, WorkerView
 
 _LOOKED_AT: Final = 1_000
 """Jobs of a state that are looked at, the newest ones."""
@@ -40,6 +40,8 @@ class WorkersPage(PageView, frozen=True, kw_only=True):
     """Those that wait longest first."""
     timers: tuple[JobRow, ...]
     """Jobs whose timer ends next."""
+    due: tuple[DueView, ...]
+    """Schedules, and whatever else of parts begins by the clock, in their order."""
 
 
 async def workers(request: PageRequest) -> WorkersPage:
@@ -60,6 +62,7 @@ async def workers(request: PageRequest) -> WorkersPage:
         versions={name: len(all_) for name, all_ in every.items()},
         queues=queues_of((row for row in pending if _due(row) <= request.now), views),
         timers=tuple(timed[:_TIMERS]),
+        due=tuple(await request.service.workers.due(_TIMERS)),
     )
 
 
@@ -109,7 +112,7 @@ PAGES: Final = (
         name="Workers",
         key="w",
         under="What runs where?",
-        about="processes that run jobs, their code, what waits for one, timers",
+        about="processes that run jobs, their code, what waits for one, timers and schedules due",
         live="heads",
     ),
 )

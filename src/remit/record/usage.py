@@ -9,6 +9,7 @@ import msgspec
 
 from remit.clock import DAY, SECOND, isoformat
 from remit.gateway.budget import Spending, Spent, own
+from remit.gateway.model_budgets import account_of
 from remit.jobs.state import stream_of
 from remit.journal.kinds import CommandCommitted, CommandStarted, decode
 from remit.record.generations import GenerationReader, Generations, GenerationSearch
@@ -63,6 +64,15 @@ def priced(cost: float | None, unpriced: int, form: Callable[[float], str] = "{:
     return f"{known} + {unpriced:,} request{'s' * (unpriced != 1)} without a price" if known else _UNKNOWN
 
 
+class DayBudget(msgspec.Struct, frozen=True, kw_only=True):
+    """The part of a budget of models that a day has."""
+
+    name: str
+    cost: float | None
+    """US dollars; of a month, its even part."""
+    tokens: float | None
+
+
 class Usage:
     """Sums of one journal."""
 
@@ -93,6 +103,17 @@ class Usage:
             )
             for account, spent in await self._allowance.standing()
         ]
+
+    def of_a_day(self, now: int) -> list[DayBudget]:
+        """Return what budgets allow for a day: first the limits of each principal, then the budgets by name."""
+        limits = self.limits
+        budgets = [DayBudget(name="each principal", cost=limits.cost, tokens=limits.tokens)]
+        for budget in self._allowance.budgets:
+            days = len(account_of(budget, now).days)
+            each = f", each {budget.each.removeprefix('label:')}" if budget.each else ""
+            cost, tokens = budget.cents and budget.cents / 100 / days, budget.tokens and budget.tokens / days
+            budgets.append(DayBudget(name=f"{budget.name}{each}", cost=cost, tokens=tokens))
+        return budgets
 
     async def by_day(self, days: int, now: int) -> list[dict[tuple[str, str], Spent]]:
         """Sums of the last days (UTC), the oldest first, each by principal and model.

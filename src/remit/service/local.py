@@ -147,14 +147,17 @@ class ServiceOnUse:
     def workers(self) -> WorkersNoun:
         from remit.service.workers import WorkersNoun
 
-        return WorkersNoun(self._parts.journal)
+        return WorkersNoun(self._parts.journal, self._queues)
+
+    @property
+    def _queues(self) -> tuple[str, ...]:
+        return tuple(queue for part in self._parts.parts for queue in part.queues)
 
     @cached_property
     def health(self) -> Health:
         from remit.service.health import Health
 
-        queues = tuple(queue for part in self._parts.parts for queue in part.queues)
-        return Health(self._parts.services, queues, self._parts.settings.serve.queue_bytes, self.policy.pots)
+        return Health(self._parts.services, self._queues, self._parts.settings.serve.queue_bytes, self.policy.pots)
 
     @cached_property
     def requests(self) -> Requests:

@@ -47,6 +47,17 @@ class PotView(msgspec.Struct, frozen=True, kw_only=True):
     """The same, in a line."""
 
 
+class RateView(msgspec.Struct, frozen=True, kw_only=True):
+    """How full a limit of calls is now."""
+
+    limit: str
+    """The pattern of the tools and models that it is about."""
+    words: str
+    """Its bound, such as `60/min for each principal`."""
+    percent: float | None
+    """The part that is taken; null: each value has the limit for itself."""
+
+
 class PolicyRules:
     """The rules of this process."""
 
@@ -77,6 +88,18 @@ class PolicyRules:
         keys = {name: limit.key("", query) for name, limit in limits.items() if not limit.by}
         totals = await self._services.takings.totals([key for key in keys.values() if key], "")
         return [_pot(limit, totals.get(keys.get(name, ""))) for name, limit in sorted(limits.items())]
+
+    async def rates(self) -> list[RateView]:
+        """Return how full each bound of the limits of calls is now. Raises JournalError."""
+        turnstiles = self._services.turnstiles
+        if turnstiles is None:
+            return []
+        fills = await turnstiles.fills()
+        return [
+            RateView(limit=pattern, words=words, percent=fills[pattern][bound] if pattern in fills else None)
+            for pattern, limit in turnstiles.limits.items()
+            for bound, words in limit.bounds().items()
+        ]
 
     async def findings(self, patience_s: float | None = None) -> list[LintFinding]:
         """Return what is wrong with the rules or useless in them.

@@ -11,6 +11,7 @@ import msgspec
 from remit.engines.presence import present
 from remit.errors import JournalError
 from remit.jobs.state import KIND
+from remit.journal.event import HeadQuery
 from remit.journal.retirement import RETIRED, refusal, standing_of
 from remit.operation import operation
 from remit.record.states import worker_words
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from remit.journal.journal import Journal
 
 _log: Final = logging.getLogger("remit.engine")
+_LOOKED_AT: Final = 1_000
 
 
 class WorkerView(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,11 +46,23 @@ class WorkerView(msgspec.Struct, frozen=True, kw_only=True):
     """True if its remit.toml says something else than when it began; known of processes of this machine."""
 
 
+class DueView(msgspec.Struct, frozen=True, kw_only=True):
+    """Something beside jobs that workers begin by the clock."""
+
+    kind: str
+    """The sort of it, such as `schedule`."""
+    title: str
+    due_at: int
+    """Microseconds since the Unix epoch; a worker may be late."""
+
+
 class WorkersNoun:
     """The processes that work on one journal."""
 
-    def __init__(self, journal: Journal) -> None:
+    def __init__(self, journal: Journal, queues: tuple[str, ...]) -> None:
+        """Look at those of a journal; `queues` are the kinds of streams beside jobs that workers lease."""
         self._journal = journal
+        self._queues = queues
 
     # --- queries
 
@@ -74,6 +88,16 @@ class WorkersNoun:
             tell(str(reason))
             rested = True
             await self._journal.clock.sleep(pause_s)
+
+    async def due(self, limit: int) -> list[DueView]:
+        """List what workers begin next by the clock, beside jobs; of each kind the newest 1,000 are looked at."""
+        views = list[DueView]()
+        for kind in self._queues:
+            heads = await self._journal.heads(HeadQuery(kind=kind, states=("pending",), limit=_LOOKED_AT))
+            views += [
+                DueView(kind=kind, title=head.title, due_at=head.due_at) for head in heads if head.due_at is not None
+            ]
+        return sorted(views, key=lambda view: view.due_at)[:limit]
 
     @operation("workers.page", "GET /v1/workers", "read", "List the processes that run jobs, with their code.")
     async def views(self) -> list[WorkerView]:

@@ -148,6 +148,16 @@ class CallLimit(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     share: _Of = "principal"
     """Those who take turns while calls wait."""
 
+    def bounds(self) -> dict[str, str]:
+        """Return each bound in words, by its name."""
+        apart = f" for each {self.each.removeprefix('label:')}" if self.each else ""
+        bounds = {
+            "rate": self.rate and f"{self.rate}, {self.room} at once",
+            "concurrency": self.concurrency and f"{self.concurrency} under way",
+            "breaker": self.breaker and f"{self.breaker} failures in a row, then a rest of {self.breaker_seconds} s",
+        }
+        return {bound: f"{words}{apart}" for bound, words in bounds.items() if words}
+
     @property
     def period(self) -> int:
         """Microseconds between two calls at the rate; 0 without a rate."""
