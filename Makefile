@@ -13,12 +13,12 @@ JOBS ?= 4
 # `make lock UPGRADE=1` raises every pin to the newest version that requirements/*.in allow.
 UPGRADE ?=
 # `make bench PEERS=1` measures beside other durable engines, in .venv-bench and with the server that npm installs, and
-# beside another gateway, in .venv-gateway.
+# beside other gateways, in .venv-gateway and .venv-litellm.
 PEERS ?=
 
 BIN := .venv/bin
 READY := .venv/.ready
-PEERS_READY := .venv-bench/.ready .venv-gateway/.ready
+PEERS_READY := .venv-bench/.ready .venv-gateway/.ready .venv-litellm/.ready
 FRAMEWORKS_READY := $(patsubst %,build/frameworks/%/.ready,adk claude crewai)
 CLIENTS_READY := $(patsubst %,build/clients/%/.ready,npm python-sdk-1.12 fastmcp langchain openai-agents pydantic-ai)
 SERVERS_READY := $(patsubst %,build/servers/%/.ready,npm fetch)
@@ -104,9 +104,9 @@ bench: setup $(if $(PEERS),$(PEERS_READY)) ## Measure: prints a table, writes bu
 		|| echo "Restate's server cannot be installed here (npm): it is left out."
 	@touch $@
 
-.venv-gateway/.ready: requirements/gateway.txt
-	$(PYTHON) -m venv .venv-gateway
-	.venv-gateway/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements/gateway.txt
+.venv-gateway/.ready .venv-litellm/.ready: .venv-%/.ready: requirements/%.txt
+	$(PYTHON) -m venv .venv-$*
+	.venv-$*/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r $<
 	@touch $@
 
 peers: $(MCP_PEERS_READY) $(PACKAGES_READY) build/peers-login/.ready build/adapters/.ready ## Install servers, packages and frameworks that tests run
@@ -190,7 +190,7 @@ docs: .venv-docs/.ready ## Build the documentation as a site, build/site; a brok
 	@touch $@
 
 clean: ## Remove what these targets make, .venv too
-	rm -rf .venv .venv-bench .venv-gateway .venv-docs build dist src/*.egg-info testing/src/*.egg-info .hypothesis
+	rm -rf .venv .venv-bench .venv-gateway .venv-litellm .venv-docs build dist src/*.egg-info testing/src/*.egg-info .hypothesis
 	find $(CODE) -name __pycache__ -type d -prune -exec rm -rf {} +
 
 lock: ## Pin requirements/*.txt again from requirements/*.in (needs Python 3.11; UPGRADE=1 raises pins)
@@ -219,7 +219,7 @@ lock: ## Pin requirements/*.txt again from requirements/*.in (needs Python 3.11;
 	done
 	$(COMPILE) --output-file requirements/lock.txt requirements/lock.in
 	$(COMPILE) --output-file requirements/bench.txt requirements/bench.in
-	$(COMPILE) --output-file requirements/gateway.txt requirements/gateway.in
+	for name in gateway litellm; do $(COMPILE) --output-file requirements/$$name.txt requirements/$$name.in || exit 1; done
 	$(COMPILE) --output-file requirements/docs.txt requirements/docs.in
 	for name in adk aider claude crewai fastmcp fetch git helm langchain openai-agents packages pydantic-ai python-sdk-1.12 releases schemas sdks searxng sqlite time; do \
 		$(COMPILE) --output-file tests/peers/python/$$name.txt tests/peers/python/$$name.in || exit 1; \
