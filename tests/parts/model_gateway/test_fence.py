@@ -19,11 +19,12 @@ from typing import Any, Final
 import pytest
 
 from tests.parts.hooks.test_fence import Place
-from tests.parts.model_gateway.test_record import AGENT, answer, provider, until
+from tests.parts.model_gateway.test_record import AGENT, answer, calls, provider, until
 from tests.parts.sandbox.abuse.plain import plain_python
 from tests.patience import PATIENCE_S
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+GOVERNED: Final = AGENT.with_name("governed_agent.py")
 SLEEP: Final = "import time; time.sleep(600)"
 ATTEMPTS: Final = {
     "hooks of git": "echo > .git/hooks/post-commit",
@@ -97,7 +98,6 @@ def test_in_the_sandbox_it_changes_its_project_and_nothing_that_decides(place: P
         (("--sandbox", "--open"), "USAGE"),
         (("--sandbox", "--read", "/no/such/path"), "does not exist"),
         (("--sandbox", "--read", "/proc"), "cannot be a root"),
-        (("--sandbox", "--governed"), "no part of the sandbox"),
     ],
 )
 def test_what_cannot_be_held_is_not_started(words: tuple[str, ...], code: str, place: Place) -> None:
@@ -124,6 +124,26 @@ def test_a_replay_elsewhere_leaves_the_recorded_folder_alone(place: Place) -> No
         fork = place.remit("replay", "last", "--fork-at", "3", *agent)
     assert (fork.returncode, fork.stdout, before) == (0, "other\n", '{"x":1}'), fork.stderr
     assert ((copy / "out.txt").read_text(), (recorded / "out.txt").read_text()) == ('{"x":1}', "as it was")
+
+
+def test_a_governed_agent_in_the_sandbox_has_tools_from_outside(place: Place) -> None:
+    """They are called out here, and answer from the record in a replay elsewhere, which holds another file."""
+    shutil.copy(GOVERNED, place.folder / "bin" / "governed.py")
+    place.agent(f'exec /usr/bin/python3 {place.folder}/bin/governed.py "$@"')
+    (place.project / "note.txt").write_text("as it was")
+    place.own()
+    bin_ = ("--read", str(place.folder / "bin"))
+    with provider(calls("fs__read", '{"path": "note.txt"}')) as server:
+        place.env["OPENAI_BASE_URL"] = f"{server.url}/v1"
+        done = place.remit("record", "--sandbox", "--governed", *bin_, "--", "claude", "-p", "hi")
+    assert (done.returncode, done.stdout) == (0, "bye\n"), done.stderr
+    assert (shown(place)["governed"], shown(place)["ungoverned"]) == (1, [])
+    copy = place.folder / "copy"
+    copy.mkdir()
+    place.own()
+    place.project = copy
+    again = place.remit("replay", "last", "--results", "governed", "--", "claude", "-p", "hi")
+    assert (again.returncode, "2 of 2 recorded questions" in again.stdout) == (0, True), again.stderr + again.stdout
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])

@@ -195,6 +195,8 @@ def test_a_refused_model_is_not_asked(project: Project) -> None:
 
 
 def test_a_program_that_asks_no_model_was_not_seen(project: Project) -> None:
+    """It is run also where agents are offered the tools of other parts alone."""
+    project.configure('[tools]\nonly = ["fs"]\n')
     done = project.apart("record", "--", sys.executable, "-c", "print(1)")
     assert (done.status, done.out) == (0, "1\n")
     assert "not seen" in done.err

@@ -85,7 +85,13 @@ def _codex(command: tuple[str, ...], place: Place) -> Start:
     settings = [f"model_providers.remit={{{inline}}}", 'model_provider="remit"']
     if place.tools:
         ours = [name for name in os.environ if name.startswith(("REMIT_", "XDG_"))]  # it passes on none but the usual
-        server = _server(place) | {"env_vars": ours, "startup_timeout_sec": 120, "tool_timeout_sec": 3600}
+        # Required: otherwise its first question may leave before the server has told of its tools.
+        server = _server(place) | {
+            "required": True,
+            "env_vars": ours,
+            "startup_timeout_sec": 120,
+            "tool_timeout_sec": 3600,
+        }
         settings += [f"mcp_servers.{SERVER}.{name}={json.dumps(value)}" for name, value in server.items()]
         settings += [f'mcp_servers.{SERVER}.default_tools_approval_mode="approve"', 'sandbox_mode="read-only"']
         settings += ['approval_policy="never"', 'web_search="disabled"']

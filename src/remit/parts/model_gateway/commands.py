@@ -141,7 +141,9 @@ def command(
 async def _record(
     state: CommandState, program: Sequence[str], given: dict[str, Any], title: str, stop: SignalStop
 ) -> int:
-    flags = {"policy.rules": [*state.settings().policy.rules, _RULE], "model_gateway.programs": True}
+    settings = state.settings()
+    flags = {"policy.rules": [*settings.policy.rules, _RULE], "model_gateway.programs": True}
+    flags |= {"tools.only": [*settings.tools.only, NAME]} if settings.tools.only else {}
     async with state.remit(creates=True, flags=flags) as remit, remit.sending():
         place = {"folder": str(Path.cwd()), "home": os.environ.get("HOME", "")}
         options = Options(title=title or " ".join(program)[:100])

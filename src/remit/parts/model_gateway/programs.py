@@ -17,6 +17,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from functools import partial
 from hashlib import file_digest, sha256
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 
 import msgspec
@@ -57,8 +58,25 @@ _MOST_FILES: Final = 20_000
 _MOST_BYTES: Final = 64 * 1024 * 1024
 """The largest file whose bytes are compared; of a larger one size and time are."""
 _LEFT_OUT: Final = frozenset({".git", ".remit", "node_modules", "__pycache__"})
+_PIECE: Final = 65_536
 _SHOWN: Final = 500
 """Files that are named, of those that changed."""
+
+
+_BRIDGE: Final = """
+import os, socket, sys, threading
+server = socket.socket(socket.AF_UNIX)
+server.connect(sys.argv[1])
+def pass_on():
+    while piece := os.read(0, 65536):
+        server.sendall(piece)
+    server.shutdown(socket.SHUT_WR)
+threading.Thread(target=pass_on, daemon=True).start()
+while piece := server.recv(65536):
+    sys.stdout.buffer.write(piece)
+    sys.stdout.buffer.flush()
+"""
+"""The MCP server of a program in the sandbox: its stdin and stdout lead to a socket."""
 
 
 class RunArgs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -241,9 +259,14 @@ class Terminal:
 
         Raise ProviderError if it cannot be started: with a fence it is never started without the sandbox.
         """
-        start = start_of(command, {**os.environ, **(STEADY if steady else {})}, place)
+        env = {**os.environ, **(STEADY if steady else {})}
         try:
-            return await (self._enclosed(start, folder, place, fence) if fence else self._child(start, folder))
+            if fence is None:
+                return await self._child(start_of(command, env, place), folder)
+            async with _tools_within(place.tools, folder) as (tools, reads):
+                place = place._replace(tools=tools)
+                needs = msgspec.structs.replace(fence.needs, reads=(*fence.needs.reads, *reads))
+                return await self._enclosed(start_of(command, env, place), folder, place, fence._replace(needs=needs))
         except OSError as error:
             raise ProviderError(f"{command[0]}: {error.strerror or error}", cause=Code.env_unavailable) from error
 
@@ -272,9 +295,6 @@ class Terminal:
         return status if status >= 0 else 128 - status
 
     async def _enclosed(self, start: Start, folder: str, place: Place, fence: Fence) -> int:
-        if place.tools:
-            reason = "Remit's tools are no part of the sandbox, where they would need the journal"
-            raise ProviderError(f"{reason}: it is governed, or in the sandbox", cause=Code.InvalidInput)
         program = await asyncio.to_thread(_fenced, start, folder, place, fence)
         child = EnclosedProgram(program, self._enclosures)
         self._stops.add(child.stop)
@@ -284,6 +304,39 @@ class Terminal:
             raise ProviderError(f"{error.message}. {error.remedy}", code=error.code) from error
         finally:
             self._stops.discard(child.stop)
+
+
+@asynccontextmanager
+async def _tools_within(server: tuple[str, ...], folder: str) -> AsyncIterator[tuple[tuple[str, ...], tuple[str, ...]]]:
+    """Start an MCP server out here, where the journal is, for each connection that a program in the sandbox makes.
+
+    Give the command that is the server there, and what that reads.
+    """
+    if not server:
+        yield (), ()
+        return
+    children = list[asyncio.subprocess.Process]()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        pipe = asyncio.subprocess.PIPE
+        child = await asyncio.create_subprocess_exec(*server, stdin=pipe, stdout=pipe, cwd=folder)
+        children.append(child)
+        if child.stdin is not None and child.stdout is not None:
+            await asyncio.gather(_passed_on(reader, child.stdin), _passed_on(child.stdout, writer))
+
+    python = await asyncio.to_thread(os.path.realpath, sys.executable)
+    with TemporaryDirectory(prefix="remit-tools-") as place:
+        async with await asyncio.start_unix_server(serve, path := f"{place}/socket"):
+            yield (python, "-I", "-S", "-c", _BRIDGE, path), (place, sys.base_prefix)
+        await asyncio.gather(*map(_ended, children))
+
+
+async def _passed_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    with suppress(OSError):  # one of them has left
+        while piece := await reader.read(_PIECE):
+            writer.write(piece)
+            await writer.drain()
+    writer.close()
 
 
 def _fenced(start: Start, folder: str, place: Place, fence: Fence) -> Program:

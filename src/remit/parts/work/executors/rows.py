@@ -202,7 +202,13 @@ def _codex_files(home: Home) -> dict[str, str]:
     if home.tools:
         program, *args = home.tools
         lines += ["", f"[mcp_servers.{SERVER}]", f"command = {json.dumps(program)}", f"args = {json.dumps(args)}"]
-        lines += ["startup_timeout_sec = 120", "tool_timeout_sec = 3600", 'default_tools_approval_mode = "approve"']
+        # Required: otherwise its first question may leave before the server has told of its tools.
+        lines += [
+            "required = true",
+            "startup_timeout_sec = 120",
+            "tool_timeout_sec = 3600",
+            'default_tools_approval_mode = "approve"',
+        ]
     return {".codex/config.toml": "\n".join(lines) + "\n"}
 
 
