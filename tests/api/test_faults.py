@@ -18,11 +18,13 @@ from remit import Run, recipe, tool
 from remit.clock import SystemClock
 from remit.http.access import Access
 from remit.http.guard import Token, digest_of
+from remit.http.server import HEAD_S
 from remit.journal.postgres import server as connecting
 from remit.journal.sqlite import connection
 from tests.api.conftest import Client, Served, bearer, token
 from tests.journal.postgres.server import PostgresServer
 from tests.journal.sqlite.disk import Disk, inserted
+from tests.jumping import leap
 from tests.opened import OpenRemit
 
 pytestmark = pytest.mark.slow
@@ -63,16 +65,18 @@ async def is_up(client: Client) -> None:
 
 
 @pytest.mark.parametrize(
-    ("sent", "code"),
+    ("sent", "limits", "code"),
     [
-        (HEAD + b"\r\n" + b'{"type":', "BODY_TIMEOUT"),
-        (HEAD, "HEAD_TIMEOUT"),
-        (b"G", "HEAD_TIMEOUT"),
+        (HEAD + b"\r\n" + b'{"type":', {"body_s": 0.05}, "BODY_TIMEOUT"),
+        (HEAD, {"head_s": 0.05}, "HEAD_TIMEOUT"),
+        (b"G", {"head_s": 0.05}, "HEAD_TIMEOUT"),
     ],
     ids=["body", "headers", "first-byte"],
 )
-async def test_who_sends_too_slowly_is_cut_off(remit_in: OpenRemit, served: Served, sent: bytes, code: str) -> None:
-    async with remit_in() as remit, served(remit, body_s=0.05, head_s=0.05) as client:
+async def test_who_sends_too_slowly_is_cut_off(
+    remit_in: OpenRemit, served: Served, sent: bytes, limits: dict[str, float], code: str
+) -> None:
+    async with remit_in() as remit, served(remit, **limits) as client:
         async with connected(client) as (reader, writer):
             writer.write(sent)
             answer = await reader.readuntil(b"}")
@@ -82,16 +86,17 @@ async def test_who_sends_too_slowly_is_cut_off(remit_in: OpenRemit, served: Serv
 
 
 async def test_who_says_nothing_is_cut_off_and_a_kept_connection_is_timed_anew(
-    remit_in: OpenRemit, served: Served
+    remit_in: OpenRemit, served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with remit_in() as remit, served(remit, head_s=0.05) as client:
-        async with connected(client) as (reader, _):
-            assert await reader.read() == b""
-        async with connected(client) as (reader, writer):
-            writer.write(b"GET /health/live HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n")
-            assert b" 200 " in await reader.readuntil(b"}")
-            writer.write(b"GET /health/live HTTP/1.1\r\nhost")
-            assert b"HEAD_TIMEOUT" in await reader.read()
+    async with remit_in() as remit, served(remit, head_s=0.05) as client, connected(client) as (reader, _):
+        assert await reader.read() == b""
+    async with remit_in() as remit, served(remit) as client, connected(client) as (reader, writer):
+        writer.write(b"GET /health/live HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n")
+        assert b" 200 " in await reader.readuntil(b"}")
+        writer.write(b"GET /health/live HTTP/1.1\r\nhost")
+        await client.get("/health/live")  # meanwhile the server has read that
+        leap(monkeypatch, HEAD_S)
+        assert b"HEAD_TIMEOUT" in await reader.read()
 
 
 @pytest.mark.parametrize(
