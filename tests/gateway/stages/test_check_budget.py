@@ -141,15 +141,19 @@ async def test_a_question_that_was_not_announced_leaves_nothing_reserved(invocat
         claim=_nothing,
         release=lambda _claim: None,
         alarms_of=lambda _claim: [],
+        beyond=lambda *_: {},
     )
     services: Any = SimpleNamespace(
-        prices=SimpleNamespace(cost=lambda *_: None), allowance=allowance, journal=SimpleNamespace(clock=clock)
+        prices=SimpleNamespace(cost=lambda *_: None),
+        allowance=allowance,
+        confirmations=None,
+        journal=SimpleNamespace(clock=clock),
     )
     request = ModelRequest(model="scripted:a", thread=EMPTY, step="1", principal="alice")
     asking: Any = ModelAttempt(request, unwatched)
     asking.model = SimpleNamespace(name=ModelName(provider="scripted", model="a"))
     asking.sending = SimpleNamespace(body=b"hello")
-    call: Any = SimpleNamespace(stage="", asking=asking, invocation_id="")
+    call: Any = SimpleNamespace(stage="", asking=asking, invocation_id="", confirmation=None)
 
     async def proceed(_call: Any) -> Outcome:
         assert request.spent.calls == 1
