@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from types import TracebackType
 from typing import Any, NamedTuple
 
 import pytest
@@ -29,6 +30,17 @@ id = "risky-may-run"
 effect = "allow"
 tools = ["risky.write"]
 """
+
+
+class ProjectProcess(subprocess.Popen[str]):
+    """A command that runs: its block waits for its end, and ends it where the test fails, as nothing else would."""
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, frames: TracebackType | None
+    ) -> None:
+        if error is not None:
+            self.kill()
+        super().__exit__(kind, error, frames)
 
 
 class Finished(NamedTuple):
@@ -103,9 +115,9 @@ class Project:
         """Run a command in this process: the fast way."""
         return run_here(self._monkeypatch, self._captured, self.folder, self.env, *words, stdin=stdin)
 
-    def start(self, *words: str, env: Mapping[str, str] | None = None) -> subprocess.Popen[str]:
+    def start(self, *words: str, env: Mapping[str, str] | None = None) -> ProjectProcess:
         """Run a command as a process of its own, with pipes."""
-        return subprocess.Popen(
+        return ProjectProcess(
             self.command(*words),
             cwd=self.folder,
             env={**self.env, **(env or {})},

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from itertools import takewhile
 
 import pytest
 
@@ -153,8 +154,10 @@ def test_watching_without_a_terminal_tells_each_change_once(project: Project) ->
     job = project.job("waits")
     with project.start("jobs", "--watch", "--json", "--recipe", "waits") as process:
         assert process.stdout is not None
-        assert json.loads(process.stdout.readline())["state"] == "waiting"
+        changes = (json.loads(line)["state"] for line in process.stdout)
+        assert next(changes) == "waiting"
         assert project.here("cancel", job).status == 0
-        assert json.loads(process.stdout.readline())["state"] == "cancelled"
+        states = list(takewhile(lambda state: state != "cancelled", changes))
+        assert states in ([], ["running"]), "the watcher may look while the job ends"
         process.terminate()
     assert process.returncode == 130
