@@ -134,6 +134,18 @@ class ServerPart(Protocol):
         ...
 
 
+class StatelessPart:
+    """The base of a part whose requests are all that lives in it."""
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Serve within the block."""
+        yield
+
+    def close_streams(self) -> None:
+        """There are none."""
+
+
 class PartMount(NamedTuple):
     """A part in its place."""
 

@@ -75,6 +75,19 @@ async def test_the_delegate_of_who_is_absent_is_told_and_answers_for_them() -> N
         assert [(one.person, one.delegate) for one in sent] == [("ann", "bob")]
 
 
+@pytest.mark.parametrize(("turns", "people"), [(["ann", "bob after 15m"], ABSENT), (["bob", "ann after 15m"], ABSENT)])
+async def test_a_delegate_who_has_a_turn_too_is_told_once(turns: list[str], people: Any) -> None:
+    clock = ManualClock()
+    async with world(ANN, clock=clock, target={"slack": "person", "ask": turns}, people=people) as at:
+        await at.ask()
+        clock.advance(15 * MINUTE)
+        await at.teller.round()
+        assert to(at) == ["U2"]
+        later = f"oncall-{turns[1].partition(' ')[0]}"
+        (row,) = await at.teller.rows(later)
+        assert (row.state, row.said) == ("dropped", f"bob was told as oncall-{turns[0]}")
+
+
 async def sent_by(at: World) -> list[NotificationSent]:
     journal = at.remit.runtime.journal
     heads = await journal.heads(HeadQuery(prefix="notify/oncall-ann/n_"))
@@ -163,6 +176,7 @@ NO_SLACK = dict.fromkeys(("slack", "token", "secret"))
         {**NO_SLACK, "ask": ["ann"], "email": ["person", "boss@x"], "smtp": "smtp://localhost", "from": "r@x"},
         {"slack": "person"},
         {"person": "ann"},
+        {"table": "oncall"},
     ],
     ids=str,
 )

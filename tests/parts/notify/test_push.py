@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -29,6 +30,7 @@ from remit.parts.notify.people import read_targets
 from remit.parts.notify.push import bytes_of, public_of, sealed, server_key, text_of
 from remit.parts.notify.scripts import SCRIPTS, Scripts
 from remit.parts.notify.sender import Notice
+from remit.parts.notify.wiring import work_on_notifications
 from remit.settings import load
 from tests.pages.browsing import browsing, window
 from tests.pages.conftest import serving, token
@@ -171,6 +173,34 @@ async def test_a_person_has_so_many_devices() -> None:
         await remit.service.devices.add(service.asked(endpoint=f"{service.api}/0"))
         assert len(await remit.service.devices.of("ann")) == DEVICES
         await remit.service.devices.add(service.asked("bob"))
+
+
+async def test_who_asks_later_on_a_browser_takes_it_over() -> None:
+    async with told(ask=["ann", "bob"]) as (remit, service):
+        for principal in ("ann", "bob", "bob"):
+            await remit.service.devices.add(service.asked(principal))
+        await remit.service.devices.add(service.asked(endpoint=f"{service.api}/2"))
+        counts = [len(await remit.service.devices.of(principal)) for principal in ("ann", "bob")]
+        assert counts == [1, 1]
+        await remit.service.devices.add(service.asked())
+        assert [len(await remit.service.devices.of(principal)) for principal in ("ann", "bob")] == [2, 0]
+
+
+@pytest.mark.parametrize("secret", ["too short", "${SHORT}"])
+async def test_a_secret_that_is_too_short_is_refused_before_anything_is_sent(
+    secret: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SHORT", "too short")
+    async with told(secret=secret) as (remit, _):
+        with pytest.raises(SettingsError, match="shorter than 16 characters"):
+            work_on_notifications(remit, asyncio.Event(), "worker")
+        with pytest.raises(SettingsError, match="shorter than 16 characters"):
+            _ = remit.service.devices
+    monkeypatch.delenv("SHORT")
+    async with told(secret="${SHORT}") as (remit, _):  # what is not there is named by an attempt
+        assert work_on_notifications(remit, asyncio.Event(), "worker") is not None
+        (answer,) = await remit.service.notifications.test()
+        assert "SHORT, which is not set" in answer.said
 
 
 async def test_a_long_message_fits_and_its_service_learns_no_question() -> None:

@@ -11,8 +11,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Mapping
 from html import escape
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qsl
@@ -24,7 +23,7 @@ from remit.clock import SECOND
 from remit.codes import Code
 from remit.http.access import Strangers
 from remit.http.problem import HttpProblem, unauthenticated
-from remit.http.router import REQUEST
+from remit.http.router import REQUEST, StatelessPart
 from remit.pages.entry import cookie_of, set_cookie
 from remit.pages.login import PROVIDER, local
 from remit.pages.page import SAFE, link
@@ -50,7 +49,7 @@ _BODY: Final = 32 * 1024
 _HTML: Final = "text/html; charset=utf-8"
 
 
-class LoginPart:
+class LoginPart(StatelessPart):
     """A part of the server (remit.http.router.ServerPart)."""
 
     def __init__(self, sessions: LoginSessions, public_url: str, clock: Clock, scheme: str = "http") -> None:
@@ -68,13 +67,6 @@ class LoginPart:
             ("POST", SESSION): self._session,
             ("DELETE", SESSION): self._leave,
         }
-
-    @asynccontextmanager
-    async def running(self) -> AsyncIterator[None]:
-        yield
-
-    def close_streams(self) -> None:
-        """There are none."""
 
     async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:
         answer = self._answers.get((scope["method"], scope["path"]))

@@ -8,8 +8,8 @@ from __future__ import annotations
 import asyncio
 import struct
 import zlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -17,7 +17,7 @@ import msgspec
 from remit.canonical import sha256
 from remit.codes import Code
 from remit.http.problem import HttpProblem
-from remit.http.router import REQUEST
+from remit.http.router import REQUEST, StatelessPart
 from remit.journal.blobs import BlobRef
 from remit.journal.event import Blob
 from remit.parts.model_gateway.kinds import ClaimedSpan, ModelGatewayClaimed
@@ -83,19 +83,12 @@ class SpanClaims:
             )
 
 
-class ClaimsPart:
+class ClaimsPart(StatelessPart):
     """The receiver of spans, as a part of the server before a program (`remit.http.router.ServerPart`)."""
 
     def __init__(self, find: Callable[[str], SpanClaims | None]) -> None:
         """`find` returns the claims of the run whose token this is; None: none are taken."""
         self._find = find
-
-    @asynccontextmanager
-    async def running(self) -> AsyncIterator[None]:
-        yield
-
-    def close_streams(self) -> None:
-        """Nothing streams."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers: dict[str, str] = scope[REQUEST].headers

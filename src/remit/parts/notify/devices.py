@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 KIND: Final = "push_subscription"
 _WHO: Final = "principal"
+_WHERE: Final = "endpoint"
 _SERVICES: Final = (
     "https://fcm.googleapis.com/",
     "https://updates.push.services.mozilla.com/",
@@ -71,14 +72,17 @@ class Devices:
 
     async def of(self, principal: str) -> list[Device]:
         """The devices of a person that take notices."""
-        query = HeadQuery(kind=KIND, states=("open",), labels={_WHO: principal})
+        return await self._open({_WHO: principal})
+
+    async def _open(self, labels: dict[str, str]) -> list[Device]:
+        query = HeadQuery(kind=KIND, states=("open",), labels=labels)
         heads = [head async for head in every_head(self._journal, query)]
         events = [(head, (await self._journal.read(head.stream))[0]) for head in heads]
         asked = [(head, decode(event.kind, event.data)) for head, event in events]
         return [Device(head, payload) for head, payload in asked if isinstance(payload, PushSubscribed)]
 
     async def add(self, asked: PushSubscribed) -> None:
-        """Let a device take notices. Raises UsageError for what no browser says."""
+        """Let a device take notices, and for its last person no more. Raises UsageError for what no browser says."""
         from remit.parts.notify.push import are_keys  # noqa: PLC0415 - an extra
 
         apis = (*_SERVICES, *(f"{target.api.rstrip('/')}/" for target in self._targets if target.api))
@@ -87,7 +91,11 @@ class Devices:
             remedy = "Ask for it on a device of Chrome, Firefox or Safari, or name its service in api."
             raise UsageError("this browser's push service is not known here", code=Code.INVALID_INPUT, remedy=remedy)
         stream = f"push/{hashlib.sha256(f'{asked.principal} {asked.endpoint} {asked.key}'.encode()).hexdigest()[:32]}"
-        patch = HeadPatch(state="open", labels={_WHO: asked.principal}, title=asked.device)
+        where = hashlib.sha256(asked.endpoint.encode()).hexdigest()[:32]
+        for device in await self._open({_WHERE: where}):  # first: what is ann's never shows where bob reads
+            if device.asked.principal != asked.principal:
+                await self.end(device, f"{asked.principal} took the device over")
+        patch = HeadPatch(state="open", labels={_WHO: asked.principal, _WHERE: where}, title=asked.device)
         head = await self._journal.head(stream)
         if head is None or head.closed:
             if len(await self.of(asked.principal)) >= DEVICES:

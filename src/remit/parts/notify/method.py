@@ -1,4 +1,4 @@
-"""A method of a channel: an object is posted to it, and an answer comes back."""
+"""Posts to a channel: one request, and the answer that comes back."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _PIECE: Final = 64 * 1024
 
 
 class MethodReply(NamedTuple):
-    """The answer of a method."""
+    """The answer to a post."""
 
     status: int
     data: bytes
@@ -25,14 +25,17 @@ class MethodReply(NamedTuple):
 async def ask(
     url: str, body: Mapping[str, Any], *, secret: str, headers: Mapping[str, str] | None = None, wait_s: float = 0.0
 ) -> MethodReply:
-    """Call a method, which may wait so long itself. Raises OSError, TimeoutError or ValueError without `secret`."""
+    """Call a method, which may wait so long itself. Raises as `post` does."""
+    own = {"content-type": "application/json; charset=utf-8", **(headers or {})}
+    return await post(url, msgspec.json.encode(body), own, secret=secret, wait_s=wait_s)
+
+
+async def post(url: str, data: bytes, headers: Mapping[str, str], *, secret: str, wait_s: float = 0.0) -> MethodReply:
+    """Post bytes. Raises OSError, TimeoutError or ValueError without `secret`."""
     timeout = aiohttp.ClientTimeout(total=SILENCE_S + wait_s)
-    sent = {"content-type": "application/json; charset=utf-8", **(headers or {})}
     async with aiohttp.ClientSession(timeout=timeout, cookie_jar=aiohttp.DummyCookieJar()) as client:
         try:
-            async with client.post(
-                url, data=msgspec.json.encode(body), headers=sent, allow_redirects=False
-            ) as response:
+            async with client.post(url, data=data, headers=headers, allow_redirects=False) as response:
                 return MethodReply(response.status, await _read(response))
         except aiohttp.ClientError as error:
             raise OSError(without([secret], str(error)) or type(error).__name__) from None

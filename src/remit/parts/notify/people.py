@@ -184,7 +184,8 @@ def turns_of(target: NotifyTarget, settings: Settings, where: str) -> list[Notif
                 remedy = f"Add {target.way} to their [[people]] table."
                 raise SettingsError(f"{where}: {person} has no {target.way} to be told at", remedy=remedy)
             slug = re.sub("[^a-z0-9_-]+", "-", person.lower())
-            targets.append(replace(target, name=f"{target.name}-{slug}", ask=(), person=person, after=after, on=on))
+            own = {"name": f"{target.name}-{slug}", "table": target.name, "person": person, "after": after, "on": on}
+            targets.append(replace(target, ask=(), **own))
     return targets
 
 
@@ -212,6 +213,13 @@ class PersonAddress(NamedTuple):
     """The target, with the place of a person where it had none."""
     delegate: str = ""
     """The delegate who is told there in place of its person; empty: no one is."""
+    others: tuple[str, ...] = ()
+    """The targets of other turns of its table, in which the same person may be told."""
+
+    @property
+    def recipient(self) -> str:
+        """Return who is told; empty: no one in particular."""
+        return self.delegate or self.target.person
 
 
 def addressed(target: NotifyTarget, directory: Directory, now: int) -> PersonAddress:

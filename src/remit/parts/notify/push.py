@@ -15,7 +15,6 @@ import hashlib
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
-import aiohttp
 import msgspec
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
@@ -24,12 +23,12 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from remit.clock import SECOND
-from remit.errors import UsageError
 from remit.parts.notify.kinds import PushSubscribed
-from remit.parts.notify.sender import SILENCE_S, AttemptEnd
+from remit.parts.notify.method import post
+from remit.parts.notify.sender import AttemptEnd
+from remit.parts.notify.target import push_secret
 from remit.randomness import salt
 from remit.redact import line
-from remit.settings.expansion import expand
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -44,7 +43,7 @@ _DAY_S: Final = 86_400
 _HOURS_S: Final = 12 * 3_600
 _GONE: Final = (404, 410)
 _OK: Final = 300
-_SHORTEST: Final = 16
+_AUTH: Final = 16
 _BODY: Final = 1_700
 """Bytes of a text that is sent: push services take 4,096 of all, and JSON writes quotes and backslashes as two."""
 
@@ -61,12 +60,8 @@ def public_of(key: ec.EllipticCurvePrivateKey) -> bytes:
 
 
 def key_of(target: NotifyTarget, environ: Mapping[str, str]) -> ec.EllipticCurvePrivateKey:
-    """The key of a target. Raises SettingsError or UsageError."""
-    secret = expand(target.secret, environ, f"notify {target.name}")
-    if len(secret) < _SHORTEST:
-        remedy = "Make one: python -c 'import secrets; print(secrets.token_urlsafe(32))'"
-        raise UsageError(f"notify {target.name}: its secret is shorter than 16 characters", remedy=remedy)
-    return server_key(secret)
+    """The key of a target. Raises SettingsError."""
+    return server_key(push_secret(target, environ))
 
 
 def sealed(data: bytes, browser: bytes, auth: bytes, key: ec.EllipticCurvePrivateKey, salted: bytes) -> bytes:
@@ -114,36 +109,32 @@ def are_keys(p256dh: str, auth: str) -> bool:
     """Return whether these are a browser's key and secret."""
     try:
         ec.EllipticCurvePublicKey.from_encoded_point(_CURVE, bytes_of(p256dh))
-        return len(bytes_of(auth)) == _SHORTEST
+        return len(bytes_of(auth)) == _AUTH
     except ValueError:
         return False
 
 
 async def push(
-    asked: PushSubscribed, message: Notice, key: ec.EllipticCurvePrivateKey, now: int
+    device: PushSubscribed, message: Notice, key: ec.EllipticCurvePrivateKey, now: int
 ) -> tuple[AttemptEnd, str]:
     """Send a message to a device, once; the reason why it takes no more, if its service says so, else empty."""
     body = "\n".join(message.lines()).encode()[:_BODY].decode(errors="ignore")
     path = urlsplit(message.url).path or "/inbox"
     notice = {"id": message.id, "title": message.title, "body": body, "path": path}
     once = ec.generate_private_key(_CURVE)
-    data = sealed(msgspec.json.encode(notice), bytes_of(asked.p256dh), bytes_of(asked.auth), once, salt(16))
+    data = sealed(msgspec.json.encode(notice), bytes_of(device.p256dh), bytes_of(device.auth), once, salt(16))
     headers = {
-        "authorization": proof(asked.endpoint, key, _origin(message.url) or "https://localhost", now // SECOND),
+        "authorization": proof(device.endpoint, key, _origin(message.url) or "https://localhost", now // SECOND),
         "content-encoding": "aes128gcm",
         "content-type": "application/octet-stream",
         "topic": hashlib.sha256(message.id.encode()).hexdigest()[:32],
         "ttl": str(_DAY_S),
         "urgency": "high",
     }
-    timeout = aiohttp.ClientTimeout(total=SILENCE_S)
+    place = urlsplit(device.endpoint)
     try:
-        async with (
-            aiohttp.ClientSession(timeout=timeout, cookie_jar=aiohttp.DummyCookieJar()) as client,
-            client.post(asked.endpoint, data=data, headers=headers, allow_redirects=False) as answer,
-        ):
-            status = answer.status
-    except (aiohttp.ClientError, OSError) as error:  # a timeout is an OSError
-        return AttemptEnd(ok=False, words=line(type(error).__name__)), ""
+        status, _ = await post(device.endpoint, data, headers, secret=place.path)
+    except (OSError, ValueError) as error:  # a timeout is an OSError
+        return AttemptEnd(ok=False, words=line(str(error)) or type(error).__name__), ""
     ended = f"its push service says that it is gone (HTTP {status})" if status in _GONE else ""
-    return AttemptEnd(ok=status < _OK, words=f"{urlsplit(asked.endpoint).hostname} answers HTTP {status}"), ended
+    return AttemptEnd(ok=status < _OK, words=f"{place.hostname} answers HTTP {status}"), ended

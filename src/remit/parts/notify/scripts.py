@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from remit.codes import Code
 from remit.http.problem import HttpProblem
+from remit.http.router import StatelessPart
 from remit.pages.page import SAFE
 
 if TYPE_CHECKING:
@@ -19,15 +18,8 @@ _FOLDER: Final = Path(__file__).parent / "static"
 _NAMES: Final = ("page.js", "worker.js")
 
 
-class Scripts:
+class Scripts(StatelessPart):
     """Serves them to everyone (remit.http.router.ServerPart)."""
-
-    @asynccontextmanager
-    async def running(self) -> AsyncIterator[None]:
-        yield
-
-    def close_streams(self) -> None:
-        """There are none."""
 
     async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:  # noqa: ARG002 - the port's
         name = scope["path"].removeprefix(f"{SCRIPTS}/")

@@ -11,8 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qs
 
@@ -22,7 +21,7 @@ from remit.api.route import bytes_of
 from remit.clock import SECOND
 from remit.codes import Code
 from remit.http.problem import HttpProblem, unauthenticated
-from remit.http.router import REQUEST
+from remit.http.router import REQUEST, StatelessPart
 from remit.parts.notify.answers import Answerable, ButtonMark, Press, keep_press
 from remit.parts.notify.method import ask
 from remit.parts.notify.sender import AttemptEnd
@@ -126,20 +125,13 @@ def signed(secret: str, headers: Mapping[str, str], body: bytes, now_s: int) -> 
     return int(sent) if hmac.compare_digest(f"v0={digest}".encode(), x_slack_signature.encode()) else None
 
 
-class SlackPart:
+class SlackPart(StatelessPart):
     """Takes what people press (remit.http.router.ServerPart)."""
 
     def __init__(self, journal: Journal, targets: Sequence[NotifyTarget], environ: Mapping[str, str]) -> None:
         self._journal = journal
         self._targets = tuple(targets)
         self._environ = environ
-
-    @asynccontextmanager
-    async def running(self) -> AsyncIterator[None]:
-        yield
-
-    def close_streams(self) -> None:
-        """There are none."""
 
     async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:
         if scope["path"] != PATH or scope["method"] != "POST":

@@ -16,6 +16,7 @@ from remit.errors import PolicyError, SettingsError
 from remit.jobs.plans.problem import EXPECTED, parse_duration
 from remit.policy.condition import Window, parse_window
 from remit.policy.table import Table
+from remit.settings.expansion import expand
 from remit.settings.pictures import address, program
 from remit.settings.section import converted
 
@@ -54,6 +55,8 @@ PERSON: Final = "person"
 _NAME: Final = re.compile("[a-z0-9][a-z0-9_-]{0,63}")
 _SLACK: Final = re.compile(r"[CGD][A-Z0-9]{1,20}")
 _TELEGRAM: Final = re.compile(r"-?[0-9]{1,16}", re.ASCII)
+_SHORTEST: Final = 16
+"""Characters of a secret from which a key follows."""
 _ADDRESS: Final = re.compile(r"[^\s@<>,;:\"\\]+@[^\s@<>,;:\"\\]+", re.ASCII)
 _WAYS: Final[Mapping[str, tuple[str, ...]]] = {
     "url": ("format", "secret", "headers"),
@@ -85,6 +88,8 @@ class NotifyTarget(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """People to tell one after the other, such as `ann`, `bob after 15m` or `@leads after 1h`, each in their place."""
     person: str = ""
     """The person of a turn: `ask` makes a target for each."""
+    table: str = ""
+    """The name of the table whose turn it is."""
     after: str = ""
     """The time to wait before telling, such as `30m`: not told if it is settled by then."""
     quiet: dict[str, Any] = {}
@@ -210,8 +215,8 @@ def _misnamed(target: NotifyTarget, _table: Mapping[str, Any]) -> _Problem:
 
 
 def _turns(target: NotifyTarget, _table: Mapping[str, Any]) -> _Problem:
-    if target.person:
-        return "person is no key", "List people under ask."
+    if target.person or target.table:
+        return "person and table are no keys", "List people under ask."
     if target.ask and target.after:
         return "after does not go with ask", 'Write it there: ask = ["ann", "bob after 15m"].'
     places = target.email or (target.slack, target.telegram, target.push)
@@ -350,6 +355,21 @@ def url_problem(url: str) -> _Problem:
     if parts.scheme == "http" and not is_loopback(host):
         return "url must begin with https://, except on this machine", "Use https."
     return None
+
+
+def push_secret(target: NotifyTarget, environ: Mapping[str, str]) -> str:
+    """Return what a server's key for Web Push follows from. Raises SettingsError."""
+    secret = expand(target.secret, environ, f"notify {target.name}")
+    check_secret(target, secret)
+    return secret
+
+
+def check_secret(target: NotifyTarget, secret: str) -> None:
+    """Raise SettingsError for a secret from which no key may follow."""
+    if len(secret) < _SHORTEST:
+        reason = f"notify {target.name}: its secret is shorter than {_SHORTEST} characters"
+        remedy = "Make one: python -c 'import secrets; print(secrets.token_urlsafe(32))'"
+        raise SettingsError(reason, remedy=remedy)
 
 
 def is_loopback(host: str) -> bool:

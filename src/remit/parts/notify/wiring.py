@@ -14,7 +14,9 @@ from remit.errors import JournalError, RemitError, SettingsError
 from remit.parts.notify.notifications import Notifications, TargetView, add_target
 from remit.parts.notify.people import read_directory, read_targets
 from remit.parts.notify.sender import AT_ONCE, Sender
+from remit.parts.notify.target import check_secret
 from remit.parts.notify.work import NotificationWork
+from remit.settings.expansion import expand
 
 if TYPE_CHECKING:
     from remit.app import Remit
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from remit.parts.notify.target import NotifyTarget
     from remit.service.noun_means import NounOpening
     from remit.service.parts import Parts
+    from remit.settings import Settings
     from remit.wiring.runtime import Runtime
 
 PART: Final = "notify"
@@ -64,13 +67,31 @@ class Notifier(msgspec.Struct, frozen=True):
 
 def open_notifier(runtime: Runtime) -> Notifier | None:
     """Return what delivers notifications in this process; None without `[[notify]]`. Raises SettingsError."""
-    targets = read_targets(runtime.settings)
+    targets = _targets(runtime.settings)
     if not targets:
         return None
     channels = _channels(runtime) if any(target.answerable for target in targets) else None
     directory = read_directory(runtime.settings)
     work = NotificationWork(runtime.journal, targets, _sender(runtime), _console(runtime), channels, directory)
     return Notifier(work, runtime.engine_for(work, concurrency=len(targets) + AT_ONCE))
+
+
+def _targets(settings: Settings) -> tuple[NotifyTarget, ...]:
+    """Return the targets. Raises SettingsError, also where a secret is too short for its use."""
+    targets = read_targets(settings)
+    for target in targets:
+        secret = _secret(target) if target.push else None
+        if secret is not None:
+            check_secret(target, secret)
+    return targets
+
+
+def _secret(target: NotifyTarget) -> str | None:
+    """Return the secret of a target; None: it is not there, which an attempt says."""
+    try:
+        return expand(target.secret, os.environ, target.name)
+    except SettingsError:
+        return None
 
 
 def _channels(runtime: Runtime) -> NotifyChannels:
@@ -84,7 +105,7 @@ def _channels(runtime: Runtime) -> NotifyChannels:
 
 def open_mounts(remit: Remit, _guard: Guard) -> list[PartMount]:
     """Return what `remit serve` answers at for channels. Raises SettingsError."""
-    every = read_targets(remit.settings)
+    every = _targets(remit.settings)
     targets = [target for target in every if target.slack]
     if not targets and not any(target.push for target in every):
         return []
@@ -109,7 +130,7 @@ def open_stand_ins(parts: Parts) -> FindStandIns | None:
 def open_notifications(opening: NounOpening) -> Notifications:
     """The targets, to look at and to test. Raises SettingsError."""
     parts = opening.parts
-    targets, directory = read_targets(parts.settings), read_directory(parts.settings)
+    targets, directory = _targets(parts.settings), read_directory(parts.settings)
     return Notifications(parts.journal, targets, _sender(parts), _console(parts), directory)
 
 
@@ -161,7 +182,7 @@ def _devices(parts: Parts) -> Devices:
     except ModuleNotFoundError as error:
         reason = f"push of [[notify]] needs {error.name}, which is not installed"
         raise SettingsError(reason, remedy="Install it: pip install 'remit[jwt]'") from error
-    return Devices(parts.journal, read_targets(parts.settings), os.environ)
+    return Devices(parts.journal, _targets(parts.settings), os.environ)
 
 
 def _console(parts: Parts) -> str:

@@ -26,7 +26,7 @@ from remit.parts.notify.kinds import (
     UpdateQueued,
 )
 from remit.parts.notify.notifications import DIGEST, KIND, LATE, Follower, digest_of, stream_of
-from remit.parts.notify.occasion import read_occasion
+from remit.parts.notify.occasion import identity_of, notification_of, read_occasion
 from remit.parts.notify.people import Directory, PersonAddress, addressed
 from remit.parts.notify.sender import message_of
 from remit.parts.notify.target import quiet_until
@@ -72,6 +72,9 @@ class NotificationWork(FreeWork):
             return Follower(self.journal, target, lease, self._presses(target))
         kind = Settlement if is_answer(lease.head.stream) else Delivery
         address = addressed(target, self._directory, self.journal.clock.now())
+        if target.table and self._directory.absences:  # else each has one turn
+            others = [each.name for each in self._targets.values() if each.table == target.table and each is not target]
+            address = address._replace(others=tuple(others))
         return kind(self.journal, address, self._sender, lease, self._console, self._channels)
 
     def _presses(self, target: NotifyTarget) -> Presses | None:
@@ -106,8 +109,7 @@ class Delivery(ShortPass):
     ) -> None:
         super().__init__(journal, lease, _log)
         self._channels = channels
-        self._target = address.target
-        self._delegate = address.delegate
+        self._address, self._target = address, address.target
         self._sender = sender
         self._console = console
 
@@ -121,6 +123,7 @@ class Delivery(ShortPass):
             return await self._park("gathered", self.journal.clock.now() + LATE)
         news = [News(self.head, queued, await read_occasion(self.journal, queued.source, queued.seq))]
         news += await self._gathered() if DIGEST in self.head.labels and not queued.digest else []
+        news = [await self._once(item) for item in news]
         told = [item.occasion for item in news if item.occasion is not None and item.occasion.open]
         if not told:
             return await self._end(news, _settled, "dropped")
@@ -132,6 +135,21 @@ class Delivery(ShortPass):
         if answer.ok:
             return await self._end(news, partial(self._told, answer, len(failures) + 1, len(told)), "sent")
         return await self._failed(news, answer, failures)
+
+    async def _once(self, item: News) -> News:
+        """Leave out what its person was told of in another turn: their own, or that of who is absent."""
+        if item.occasion is None or not self._address.others:
+            return item
+        event = (await self.journal.read(item.queued.source))[item.queued.seq - 1]
+        identity = await identity_of(self.journal, event, item.queued.event)
+        for other in self._address.others:
+            stream = stream_of(other, notification_of(other, identity))
+            events = await self.journal.read(stream) if await self.journal.head(stream) is not None else []
+            payloads = [decode(event.kind, event.data) for event in events]
+            sent = [payload for payload in payloads if isinstance(payload, NotificationSent)]
+            if sent and (sent[-1].delegate or sent[-1].person) == self._address.recipient:
+                return item._replace(occasion=None, reason=f"{self._address.recipient} was told as {other}")
+        return item
 
     async def _failed(self, news: Sequence[News], answer: AttemptEnd, failures: Sequence[int]) -> PassEnd:
         """Record an attempt that failed, after others at these times, and when the next one is due."""
@@ -177,7 +195,7 @@ class Delivery(ShortPass):
         else:
             notification = next(item.queued.notification for item in news if item.occasion is told[0])
             message = message_of(notification, told[0], details=self._target.details, console=self._console)
-        absent = f" (for {line(self._target.person)}, who is absent)" if self._delegate else ""
+        absent = f" (for {line(self._target.person)}, who is absent)" if self._address.delegate else ""
         return replace(message, title=f"{message.title}{absent}")
 
     def _told(self, answer: AttemptEnd, attempt: int, number: int, item: News) -> Payload:
@@ -188,7 +206,7 @@ class Delivery(ShortPass):
             attempt=attempt,
             answer=answer.words,
             person=self._target.person,
-            delegate=self._delegate,
+            delegate=self._address.delegate,
             message=answer.place,
             shown=answer.shown,
         )
@@ -229,10 +247,12 @@ class News(NamedTuple):
     head: StreamHead
     queued: NotificationQueued
     occasion: Occasion | None
+    reason: str = "it was settled before"
+    """The reason why no one is told of it."""
 
 
-def _settled(_item: News) -> Payload:
-    return NotificationDropped(reason="it was settled before")
+def _settled(item: News) -> Payload:
+    return NotificationDropped(reason=item.reason)
 
 
 class Settlement(Delivery):
