@@ -70,8 +70,12 @@ def _opened(folder: Path) -> Remit:
 async def _worked(remit: Remit) -> None:
     """Ask a model, and pay a quarter of what is in the pot."""
     assert await (await remit.start(asks())).result() == LONG
+    await _paid(remit, 250)
+
+
+async def _paid(remit: Remit, cents: int) -> None:
     session = await remit.service.sessions.open("mcp", principal="ann")
-    assert (await remit.service.sessions.call(session, "shop.pay", {"cents": 250})).ok
+    assert (await remit.service.sessions.call(session, "shop.pay", {"cents": cents})).ok
 
 
 async def test_a_model_is_counted_and_every_metric_of_the_alerts_is_one(tmp_path: Path, served: Served) -> None:
@@ -108,6 +112,7 @@ async def test_prometheus_takes_the_metrics_and_the_alerts(tmp_path: Path, serve
     port, clock = free_port(), SystemClock()
     async with _opened(tmp_path) as remit, served(remit) as client:
         await _worked(remit)
+        await _paid(remit, 600)
         target = client.url.removeprefix("http://")
         scrape = {"job_name": "remit", "scrape_interval": "1s", "static_configs": [{"targets": [target]}]}
         config = tmp_path / "prometheus.yml"
@@ -126,6 +131,9 @@ async def test_prometheus_takes_the_metrics_and_the_alerts(tmp_path: Path, serve
                 assert (await _values(session, port, "up"))[0]["value"][1] == "1"
                 (full,) = await _values(session, port, "max by (budget, share) (model_budget_percent) >= 80")
                 assert full["metric"] == {"budget": "team"}
+                while not (taken := await _values(session, port, "max by (pot, bound) (pot_percent) >= 80")):
+                    await clock.sleep(0.2)
+                assert taken[0]["metric"] == {"pot": "pays", "bound": "sum"}
                 for expr in _exprs():
                     await _values(session, port, expr)
                 for expr in _shown():

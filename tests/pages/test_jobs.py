@@ -171,6 +171,18 @@ async def test_jobs_that_came_since_are_shown_before_anything_happens(served: Se
         assert "Cancel: 2 of 2 jobs" in done.text
 
 
+async def test_what_was_typed_stays_where_it_has_to_be_confirmed_again(served: Served) -> None:
+    async with remit() as opened, served(opened) as server:
+        await waiting(opened, "milk")
+        page = await server.get("/bulk?action=signal&recipe=waits")
+        await waiting(opened, "tea")
+        typed = [("signal", "go"), ("payload", '{"a": "<1>"}')]
+        again = await server.send("/bulk/signal", [("csrf", page.csrf), *hidden(page), *typed])
+        assert again.status == 409
+        assert 'name="signal" value="go"' in again.text
+        assert "{&#34;a&#34;: &#34;&lt;1&gt;&#34;}</textarea>" in again.text
+
+
 async def test_a_large_number_has_to_be_typed(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bulk, "TYPED", 1)
     async with remit() as opened, served(opened) as server:

@@ -75,6 +75,10 @@ class BulkPreview(PageView, frozen=True, kw_only=True):
     able: bool
     """Whether the reader may do this."""
     wrong: str
+    reason: str = ""
+    """The text typed before, as that of the next two."""
+    signal: str = ""
+    payload: str = ""
 
 
 class BulkOutcome(msgspec.Struct, frozen=True, kw_only=True):
@@ -127,6 +131,7 @@ async def _preview(
     request: PageRequest, action: Action, query: Listed, *, wrong: str = "", status: int = 200
 ) -> BulkPreview:
     jobs, more = await _found(request, action, query)
+    names = ("reason", "signal", "payload") if isinstance(query, BulkForm) else ()
     return BulkPreview(
         title=f"{action.capitalize()} {len(jobs)} {'job' if len(jobs) == 1 else 'jobs'}",
         status=status,
@@ -140,6 +145,7 @@ async def _preview(
         typed=len(jobs) > TYPED,
         able=request.access.allows(_SCOPES[action]),
         wrong=wrong,
+        **{name: getattr(query, name) for name in names},
     )
 
 

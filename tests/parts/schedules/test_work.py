@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
 
 from remit import Run, recipe
+from remit.capability import Look
 from remit.clock import SECOND
 from remit.codes import Code
 from remit.errors import UsageError
@@ -16,8 +18,9 @@ from remit.journal.kinds import JobCreated, decode
 from remit.parts.schedules.kinds import ScheduleSkipped, ScheduleWaited
 from remit.parts.schedules.schedule import Schedule, job_of
 from remit.parts.schedules.state import stream_of
+from remit.parts.schedules.wiring import check_schedules
 from remit.service.options import Options
-from tests.parts.schedules.clockwork import DAY, HOUR, clockwork, micros, note
+from tests.parts.schedules.clockwork import DAY, HOUR, Clockwork, clockwork, micros, note
 
 
 async def test_each_time_has_one_job_that_knows_its_time() -> None:
@@ -211,6 +214,30 @@ async def test_where_there_is_no_room_it_waits_on_record(flags: dict[str, Any], 
 @recipe("note", version="2")
 async def another(run: Run) -> None:
     """Take no text any more."""
+
+
+async def warnings(work: Clockwork) -> list[str]:
+    """What `remit doctor` says of the schedules."""
+    found = await check_schedules(Look(work.remit.settings, lambda: nullcontext(work.remit)))
+    return [check.detail for check in found if check.verdict == "warn"]
+
+
+async def test_doctor_names_what_cannot_start_its_job() -> None:
+    async with clockwork() as work:
+        await work.add(input={"text": "x"}, pause_on_failure=2, overlap="allow")
+        await work.run_for(HOUR)
+        assert await warnings(work) == []
+        work.clock.advance(HOUR + 120)
+        (late,) = await warnings(work)
+        assert "no process that has the recipe note starts its job" in late
+        work.remit.runtime.programs.recipes.add(another)
+        await work.run_for(0)
+        (refused,) = await warnings(work)
+        assert "had no job" in refused
+        assert "INVALID_INPUT" in refused
+        await work.run_for(2 * HOUR)
+        (paused,) = await warnings(work)
+        assert "pauses: 2 jobs in a row failed" in paused
 
 
 async def test_a_job_that_cannot_be_made_is_a_failure_on_record() -> None:

@@ -8,13 +8,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from remit.capability import Check, Look, Upkeep
+from remit.clock import isoformat
 from remit.errors import JournalError, RemitError, SettingsError
 from remit.journal.event import HeadQuery
 from remit.parts.schedules.changes import Declared
-from remit.parts.schedules.noun import Schedules
+from remit.parts.schedules.noun import Schedules, ScheduleView
 from remit.parts.schedules.schedule import read_recipes, read_tables
 from remit.parts.schedules.state import KIND
-from remit.parts.schedules.work import ScheduleWork
+from remit.parts.schedules.work import LATE, ScheduleWork
 
 if TYPE_CHECKING:
     from remit.app import Remit
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from remit.settings import Settings
 
 PART: Final = "schedules"
+_PASSED: Final = ("missed", "overlap")
+"""Reasons why a time has no job that are no one's fault."""
 _AT_ONCE: Final = 16
 """Schedules that one process starts jobs of at the same time."""
 _LAST_S: Final = 5.0
@@ -85,22 +88,17 @@ async def _run(remit: Remit, found: dict[str, Declared], work: ScheduleWork, _te
 
 
 async def check_schedules(look: Look) -> list[Check]:
-    """One check for each schedule that pauses by itself, waits, or is not what remit.toml says; else one for all."""
+    """One check for each schedule that starts no job, or is not what remit.toml says; else one for all."""
     try:
         tables = read_tables(look.settings)
         async with look.open() as remit:
-            rows = await schedules_of(remit.service).rows()
+            rows, now = await schedules_of(remit.service).rows(), remit.runtime.journal.clock.now()
     except JournalError:  # which has a check of its own
         return []
     except RemitError as error:
         return [Check.failed(PART, error)]
     found, by_name = list[Check](), {row.schedule: row for row in rows}
-    for row in rows:
-        if row.state == "paused" and not row.by:
-            remedy = f"Look why, then: remit schedule resume {row.schedule}"
-            found.append(Check(PART, "warn", f"{row.schedule} pauses: {row.reason}", remedy))
-        elif row.state == "waits":
-            found.append(Check(PART, "warn", f"{row.schedule} waits: {row.reason}", "Make room for its job."))
+    found += [Check(PART, "warn", f"{row.schedule} {words}", then) for row in rows for words, then in _idle(row, now)]
     for name, table in tables.items():
         known = by_name.get(name)
         if known is not None and known.spec != table:
@@ -110,3 +108,20 @@ async def check_schedules(look: Look) -> list[Check]:
             )
     counts = f"{len(rows)} schedules" if rows or tables else ""
     return found or ([Check(PART, "ok", counts)] if counts else [])
+
+
+def _idle(row: ScheduleView, now: int) -> list[tuple[str, str]]:
+    """Return why a schedule starts no job, and what to do; nothing where it does, or a person paused it."""
+    if row.state == "paused":
+        return [] if row.by else [(f"pauses: {row.reason}", f"Look why, then: remit schedule resume {row.schedule}")]
+    if row.state == "waits":
+        return [(f"waits: {row.reason}", "Make room for its job.")]
+    if row.due_at is not None and now - row.due_at > LATE:
+        reason = f"is due since {isoformat(row.due_at)}, and no process that has the recipe {row.recipe} starts its job"
+        return [(reason, "Start `remit worker` with it in its modules.")]
+    if row.last and row.last[0].what == "skipped" and row.last[0].reason and row.last[0].why not in _PASSED:
+        newest = row.last[0]
+        return [
+            (f"had no job at {isoformat(newest.at)}: {newest.why}: {newest.reason}", "Correct its recipe or input.")
+        ]
+    return []
