@@ -15,6 +15,7 @@ from keyrings.alt.file import PlaintextKeyring
 
 from remit.errors import SettingsError
 from remit.settings.expansion import expand, literal, variables
+from remit.settings.logins import forget_login, keep_login, login_token
 from tests.cli.conftest import Project, project
 from tests.mcp_server.test_fidelity import SERVER
 
@@ -89,3 +90,32 @@ def test_a_server_gets_the_secret_that_a_person_stored_and_nobody_else_sees_it(p
     assert SECRET not in done.out + done.err
     missing = project.apart("mcp", "call", "full.hear", env={"XDG_DATA_HOME": str(project.folder / "none")})
     assert "needs tea of the keyring, which is not there" in missing.err
+
+
+class LockedRing(PlaintextKeyring):  # type: ignore[misc] # the library has no types
+    """A keyring of the priority that a test says, which may be locked."""
+
+    priority = 5.0
+    locked = False
+
+    def set_password(self, service: str, username: str, password: str) -> None:
+        if self.locked:
+            raise RuntimeError("locked")
+        super().set_password(service, username, password)
+
+
+@pytest.mark.parametrize(("priority", "locked", "in_file"), [(5, False, False), (0.5, False, True), (5, True, True)])
+def test_the_token_of_a_login_is_in_the_keyring_if_there_is_a_good_one(
+    here: PlaintextKeyring, tmp_path: Path, priority: float, locked: bool, in_file: bool
+) -> None:
+    ring = LockedRing()
+    ring.priority, ring.locked = priority, locked
+    keyring.set_keyring(ring)
+    env, url = {"XDG_DATA_HOME": str(tmp_path), "HOME": str(tmp_path)}, "https://remit.example"
+    keep_login(env, url, {"token": SECRET, "principal": "ann"})
+    assert login_token(env, f"{url}/") == SECRET
+    files = [file for file in tmp_path.rglob("remit-*.json") if SECRET in file.read_text(encoding="utf-8")]
+    assert bool(files) is in_file
+    forget_login(env, url)
+    assert login_token(env, url) == ""
+    assert ring.get_password("remit login", url) is None

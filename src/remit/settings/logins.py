@@ -8,7 +8,8 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -27,6 +28,8 @@ LoginState = Literal["", "none", "logged in", "expired"]
 EXPIRY: Final = "expires_at"
 """Key of the file: seconds since the Unix epoch."""
 _DIGITS: Final = 16
+_SERVICE: Final = "remit login"
+"""The service of the keyring under which tokens of logins are kept; `${keyring:NAME}` reads none of them."""
 
 
 class LoginFile:
@@ -108,18 +111,57 @@ class LoginFile:
         return number
 
 
-def server_login(env: Mapping[str, str], url: str) -> Path:
-    """Return the file of the login at a server of Remit's own."""
-    return login_folder(env) / f"remit-{_short(url.rstrip('/'))}.json"
+def keep_login(env: Mapping[str, str], url: str, made: Mapping[str, str]) -> None:
+    """Keep the login at a server of Remit's own: its token in the keyring if there is one, else in the file."""
+    file, own = _server_login(env, url), dict(made)
+    ring = _keyring()
+    if ring is not None:
+        with suppress(Exception):  # backends are others', and raise what they like: then the file has it
+            ring.set_password(_SERVICE, _place(url), own["token"])
+            own = {**own, "token": "", "in": "keyring"}
+    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    replace_file(file, msgspec.json.encode({"url": url, **own}))
+
+
+def forget_login(env: Mapping[str, str], url: str) -> None:
+    """Forget the login at a server of Remit's own."""
+    if _login_in(env, url).get("in") and (ring := _keyring()) is not None:
+        with suppress(Exception):  # as above; the token ends at the server, too
+            ring.delete_password(_SERVICE, _place(url))
+    _server_login(env, url).unlink(missing_ok=True)
 
 
 def login_token(env: Mapping[str, str], url: str) -> str:
     """The token of the login at a server of Remit's own; empty: there is none."""
-    try:
-        content = msgspec.json.decode(server_login(env, url).read_bytes(), type=dict[str, str])
-    except (OSError, msgspec.DecodeError):
-        return ""
+    content = _login_in(env, url)
+    if content.get("in") and (ring := _keyring()) is not None:
+        with suppress(Exception):  # as above
+            return ring.get_password(_SERVICE, _place(url)) or ""
     return content.get("token", "")
+
+
+def _login_in(env: Mapping[str, str], url: str) -> dict[str, str]:
+    try:
+        return msgspec.json.decode(_server_login(env, url).read_bytes(), type=dict[str, str])
+    except (OSError, msgspec.DecodeError):
+        return {}
+
+
+def _server_login(env: Mapping[str, str], url: str) -> Path:
+    return login_folder(env) / f"remit-{_short(_place(url))}.json"
+
+
+def _place(url: str) -> str:
+    return url.rstrip("/")
+
+
+def _keyring() -> Any | None:
+    """Return the keyring of the system; None: there is none, or one that keeps plain text."""
+    try:
+        backend = import_module("keyring").get_keyring()  # an extra
+    except ModuleNotFoundError:
+        return None
+    return backend if backend.priority >= 1 else None
 
 
 def _is(number: int, path: Path) -> bool:

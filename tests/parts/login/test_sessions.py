@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import signal
+import sys
+from collections.abc import Callable
 from http import HTTPStatus
+from pathlib import Path
 from typing import Any
 
 import pytest
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
 from yarl import URL
 
 from remit import Remit
@@ -25,6 +31,7 @@ from remit.settings import load
 from remit_testing.clock import ManualClock
 from tests.http.issuer import EC, NOW_S, STRANGER
 from tests.parts.login.conftest import GRANTS, Idp, Person, people_of, serving_people
+from tests.patience import PATIENCE_S
 
 ANN = Identity("idp:u1", "u1", "s1", ("payments",), "r1")
 LOGOUT: dict[str, Any] = {"http://schemas.openid.net/event/backchannel-logout": {}}
@@ -174,6 +181,53 @@ async def test_one_process_asks_the_provider_again_and_the_others_go_on(
     found = await asyncio.gather(*(one.session(secret) for one in many))
     assert all(found)
     assert len(idp.forms) == 1
+
+
+class Rotating(Idp):
+    """Gives each refresh token once, and kills who asks for the first: before it counts, or before the answer."""
+
+    def __init__(self, *, counts: bool) -> None:
+        super().__init__()
+        self.valid, self.counts = "r1", counts
+        self.kill: Callable[[], object] | None = None
+
+    async def _token(self, request: Request) -> Response:
+        if self.kill is not None and not self.counts:
+            self.kill()
+            return JSONResponse({}, status_code=503)
+        if (await request.form())["refresh_token"] != self.valid:
+            return JSONResponse({"error": "invalid_grant"}, status_code=400)
+        self.valid = self.more["refresh_token"] = f"{self.valid}+"
+        if self.kill is not None:
+            self.kill()
+        return await super()._token(request)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("counts", [False, True])
+async def test_a_server_killed_in_a_refresh_leaves_a_session_that_goes_on_or_asks_for_a_login(
+    tmp_path: Path, clock: ManualClock, counts: bool
+) -> None:
+    file = str(tmp_path / "journal.db")
+    async with Rotating(counts=counts) as idp:
+        idp.claims["nonce"] = None
+        async with Remit(file, clock=clock, work=False) as remit:
+            secret = await people_of(remit, idp).begin(ANN, "cli")
+        clock.advance(FRESH_S)
+        child = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "tests.parts.login.refresh_victim", file, idp.url, secret, str(clock.now())
+        )
+        idp.kill = child.kill
+        assert await asyncio.wait_for(child.wait(), PATIENCE_S) == -signal.SIGKILL
+        idp.kill = None
+        async with Remit(file, clock=clock, work=False) as remit:
+            people = people_of(remit, idp)
+            assert await people.session(secret) is not None, "the provider's last answer counts"
+            clock.advance(120)
+            going_on = await people.session(secret) is not None
+            assert going_on is not counts
+            clock.advance(FRESH_S)
+            assert (await people.session(secret) is not None) is going_on
 
 
 LOSSES: dict[str, tuple[tuple[int, dict[str, Any]] | None, dict[str, Any], bool]] = {

@@ -45,19 +45,14 @@ def command(state: CommandState, url: str | None, logout: bool) -> int:
 
 async def _log_in(state: CommandState, server: str) -> int:
     """Begin a login, show where it goes on, and wait for its end."""
-    from remit.atomic import replace_file
-    from remit.settings.logins import server_login
+    from remit.settings.logins import keep_login
 
     async with _session(server) as http:
         begun = await _ask(http, "POST", f"{server}/login/provider/device")
         place = str(begun.get("verification_uri_complete") or begun.get("verification_uri"))
         state.note(f"open {place} and enter the code {begun['user_code']}")
         made = await _wait(http, server, begun)
-    import msgspec
-
-    file = server_login(os.environ, server)
-    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    replace_file(file, msgspec.json.encode({"url": server, **made}))
+    keep_login(os.environ, server, made)
     shown = {"principal": made["principal"], "server": server}
     state.done(shown, f"logged in at {server} as {made['principal']}")
     return exit_codes.OK
@@ -88,12 +83,12 @@ def _seconds(value: Any, otherwise: float) -> float:
 
 async def _log_out(state: CommandState, server: str) -> int:
     """End the session there; the file goes in any case."""
-    from remit.settings.logins import login_token, server_login
+    from remit.settings.logins import forget_login, login_token
 
     token = login_token(os.environ, server)
     if not token:
         raise UsageError(f"you are not logged in at {server}", remedy=f"Log in: remit login {server}")
-    server_login(os.environ, server).unlink(missing_ok=True)
+    forget_login(os.environ, server)
     async with _session(server) as http:
         await _ask(http, "DELETE", f"{server}/login/provider/session", token=token)
     state.done({"server": server}, f"logged out at {server}")
