@@ -147,6 +147,24 @@ def test_a_withheld_tool_is_named_with_its_reason(project: Project) -> None:
     assert [line.split()[2] for line in listed.out.splitlines() if line.startswith("own.bad")] == ["withheld"]
 
 
+def test_an_own_search_that_gives_a_bare_list_is_warned_of(project: Project) -> None:
+    (project.folder / "own.py").write_text(SEARCH, encoding="utf-8")
+    order = '[tools]\npreferred_provider_order = ["local", "web"]'
+    project.configure(f'\n[app]\nmodules = ["{project.folder / "own.py"}"]\n{order}\n', modules=False)
+    found = checks(project)["tool"]
+    assert found["verdict"] == "warn"
+    assert found["detail"].startswith("web.search: local's result is of type array, ")
+
+
+SEARCH = """
+from typing import Any
+from remit import tool
+
+@tool("web.search")
+def search(query: str) -> list[dict[str, Any]]:
+    return [{"link": "https://a.example/"}]
+"""
+
 WITHHELD = """
 import msgspec
 from remit import tool

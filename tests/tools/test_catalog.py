@@ -196,6 +196,32 @@ async def test_who_the_order_does_not_name_comes_after_as_registered() -> None:
     assert catalog.shadowed == {"a.a": ("alpha",), "b.b": ("zeta", "alpha")}
 
 
+ITEMS = {"type": "object", "properties": {"items": {"type": "array"}}, "required": ["items"]}
+
+
+@pytest.mark.parametrize(
+    ("gives", "difference"),
+    [
+        ({"type": "array"}, "own's result is of type array, stub's of type object"),
+        ({"type": "object", "properties": {"results": {}}}, "own's result has no items, as stub's has"),
+        (ITEMS, ""),
+        ({"type": "object"}, ""),
+        ({}, ""),
+        (None, ""),
+    ],
+)
+async def test_a_tool_that_gives_another_form_than_those_in_whose_place_it_came_is_named(
+    gives: dict[str, Any] | None, difference: str
+) -> None:
+    schemas = {"web": ITEMS, "stub": ITEMS, "own": gives}
+    providers = [
+        StubProvider([meta("web.search", output_schema=schema)], {"web.search": dict}, provider_id=provider_id)
+        for provider_id, schema in schemas.items()
+    ]
+    catalog = await listed(*providers, order=["own", "stub", "web"])
+    assert dict(catalog.unlike) == ({"web.search": difference} if difference else {})
+
+
 async def test_the_safest_may_be_chosen_by_level_then_risk_then_order() -> None:
     writes = meta("a.a", capability_level=Level.L1, risk_level=Risk.WRITE)
     unknown = meta("a.a", capability_level=Level.L1, risk_level=Risk.UNKNOWN)

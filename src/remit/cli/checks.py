@@ -412,20 +412,20 @@ async def _workers(state: CommandState) -> AsyncIterator[Check]:
 
 async def _look_at_tools(
     state: CommandState, code: Requirement
-) -> tuple[list[ToolView], dict[str, str], ReadinessSnapshot]:
+) -> tuple[list[ToolView], dict[str, str], dict[str, str], ReadinessSnapshot]:
     async with state.remit(code=code, blank=True) as remit:
         tools = remit.service.tools
-        return await tools.views(), await tools.failures(), await tools.readiness()
+        return await tools.views(), await tools.failures(), await tools.unlike(), await tools.readiness()
 
 
 async def _tools(state: CommandState, *, live: bool) -> AsyncIterator[Check]:
     code: Requirement = "wanted" if live else "recorded"
     try:
-        tools, failures, readiness = await _look_at_tools(state, code)
+        tools, failures, unlike, readiness = await _look_at_tools(state, code)
     except (JournalError, SettingsError):  # which have a check of their own
         journal, state.journal = state.journal, MEMORY
         try:
-            tools, failures, readiness = await _look_at_tools(state, code)
+            tools, failures, unlike, readiness = await _look_at_tools(state, code)
         finally:
             state.journal = journal
     for provider, reason in failures.items():
@@ -448,5 +448,8 @@ async def _tools(state: CommandState, *, live: bool) -> AsyncIterator[Check]:
     withheld = [tool for tool in tools if tool.quarantined]
     for tool in withheld:
         yield Check("tool", "warn", f"{tool.name} is withheld: {tool.quarantined}", tool.remedy)
+    for name, difference in unlike.items():
+        remedy = "Have it return that form: code that calls the name reads it. tools.preferred_provider_order chooses."
+        yield Check("tool", "warn", f"{name}: {difference}", remedy)
     providers = sorted({tool.provider_id for tool in tools})
     yield Check("tools", "ok", f"{len(tools) - len(withheld)} of {', '.join(providers)}")

@@ -116,6 +116,11 @@ class ToolsNoun:
         await self._services.catalog.tools(patience_s)
         return dict(self._services.catalog.failures)
 
+    async def unlike(self) -> dict[str, str]:
+        """Return which tools give another form of result than one in whose place they came, and how it differs."""
+        await self._services.catalog.tools()
+        return dict(self._services.catalog.unlike)
+
     async def readiness(self) -> ReadinessSnapshot:
         """Return which dependencies of tools are ready."""
         return await self._services.readiness.snapshot()

@@ -92,10 +92,10 @@ class NameIndex:
                 nameless.append(tool)
             elif chosen.setdefault(name, tool) is not tool:
                 rivals.setdefault(name, [chosen[name]]).append(tool)
-        self.shadowed: dict[str, tuple[str, ...]] = {}
+        self.shadowed: dict[str, tuple[Tool, ...]] = {}
         for name, tools in rivals.items():
             chosen[name], *others = sorted(tools, key=preference)
-            self.shadowed[name] = tuple(other.meta.provider_id for other in others)
+            self.shadowed[name] = tuple(others)
         self.by_name = chosen | {tool.wire_name: tool for tool in chosen.values()}
         self.tools = sorted([*chosen.values(), *nameless], key=lambda tool: str(tool.meta.name))
         self._nameless = {tool.meta.name: tool for tool in nameless}
@@ -153,6 +153,16 @@ class NameIndex:
             remedy = "Try again once the server answers; `remit mcp test` shows what is wrong with it."
             return ResolveError(f"no tool is called {name!r:.100}{reason}", code=_DOWN, remedy=remedy)
         return ResolveError(f"no tool is called {name!r:.100}{reason}", remedy=suggestion(name, known))
+
+
+def _difference(tool: Tool, other: Tool) -> str:
+    """Return how the form of a tool's result differs from another's, in words; empty where both fit, or one is open."""
+    ours, theirs = tool.meta.output_schema or {}, other.meta.output_schema or {}
+    names = f"{tool.meta.provider_id}'s result", f"{other.meta.provider_id}'s"
+    if "type" in ours and "type" in theirs and ours["type"] != theirs["type"]:
+        return f"{names[0]} is of type {ours['type']}, {names[1]} of type {theirs['type']}"
+    lost = [name for name in theirs.get("required", ()) if name not in ours.get("properties", {name: True})]
+    return f"{names[0]} has no {' and no '.join(lost)}, as {names[1]} has" if lost else ""
 
 
 def shown(tools: Iterable[Tool]) -> dict[str, tuple[object, ...]]:
@@ -297,7 +307,14 @@ class Catalog:
     @property
     def shadowed(self) -> Mapping[str, tuple[str, ...]]:
         """Providers that offer a name but were not chosen for it, by the name."""
-        return self._index.shadowed
+        return {name: tuple(tool.meta.provider_id for tool in tools) for name, tools in self._index.shadowed.items()}
+
+    @property
+    def unlike(self) -> Mapping[str, str]:
+        """Names whose tool promises a result of another form than one in whose place it came, and how they differ."""
+        tools, shadowed = self._index.by_name, self._index.shadowed
+        differences = {name: [_difference(tools[name], other) for other in shadowed[name]] for name in shadowed}
+        return {name: next(filter(None, each)) for name, each in differences.items() if any(each)}
 
     @property
     def version(self) -> str:

@@ -190,3 +190,7 @@ def test_a_list_of_results_is_put_into_the_form_of_items(caplog: pytest.LogCaptu
     ]
     assert "old form" in caplog.text
     assert items_of("none") == []
+    assert items_of({"results": []}) == []
+    assert items_of({"items": [given[0]]}) == items_of(given[:1])
+    own = [{"title": "A", "url": "https://a.example/", "snippet": "words", "provider": "brave", "rank": 1}]
+    assert items_of({"items": own}) == own

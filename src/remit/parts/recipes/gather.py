@@ -130,15 +130,24 @@ async def from_web(run: Run, query: str, queries: Sequence[str], wanted: int, pa
 
 
 def items_of(value: Any) -> list[dict[str, Any]]:
-    """The items of an answer of web.search; a bare list, as some providers give, is put into their form."""
-    if isinstance(value, dict):
-        return list(value["items"])
-    _log.warning("web.search gave a list, which is an old form: a provider gives {items: [...]}")
-    given = [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+    """The items of an answer of web.search in the form that Remit's own has, whatever provider gave it.
+
+    What was recorded stays as the provider gave it: that is what its schema promises, and what replay compares.
+    """
+    listed = value.get("items") if isinstance(value, dict) else value
+    if listed is value:
+        _log.warning("web.search gave a list, which is an old form: a provider gives {items: [...]}")
+    given = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
     urls = [str(one.get("url") or one.get("link") or one.get("href") or "") for one in given]
     texts = [str(one.get("snippet") or one.get("content") or one.get("description") or "") for one in given]
     return [
-        {"title": str(one.get("title") or ""), "url": url, "snippet": text, "provider": "list", "rank": rank}
+        {
+            "title": str(one.get("title") or ""),
+            "url": url,
+            "snippet": text,
+            "provider": str(one.get("provider") or "list"),
+            "rank": rank,
+        }
         for rank, (one, url, text) in enumerate(zip(given, urls, texts, strict=True), 1)
         if url.startswith(("https://", "http://"))
     ]

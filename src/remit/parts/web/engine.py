@@ -67,6 +67,30 @@ _CHALLENGES: Final = (
     "verify you are human",
 )
 _CONSENT: Final = ("consent.google.", "consent.youtube.", "guce.yahoo", "privacy gateway", "consent-page")
+_AGREE: Final = re.compile(
+    r"\b(?:accept|agree|allow|consent|zustimm|stimme|akzept|einwillig|einverstanden|autoris|consens|acept|acconsent|"
+    r"accett|aceit|akkoord|toestem|zgadzam|zgod|godk\u00e4nn|samtyck|hyv\u00e4ksy|souhlas|elfogad|kabul)",
+)
+"""Words of agreeing in languages of the web: how they begin, in lower case."""
+_PRIVACY: Final = re.compile(
+    r"cookie|privacy|personal data|partners|terms of|gdpr|datenschutz|personenbezogen|confidentialit|vie priv\u00e9e|"
+    r"donn\u00e9es personnelles|privacidad|datos personales|dati personali|persoonsgegevens|prywatno|ciasteczk|"
+    r"integritet|kakor|ev\u00e4stei|soukrom|s\u00fcti|\u00e7erez|ki\u015fisel veri",
+)
+"""Words of that which is agreed to."""
+_BUTTON: Final = re.compile(r"<(?:button|form)\b|role=[\"']?button|type=[\"']?(?:submit|button)", re.IGNORECASE)
+_FIELD: Final = re.compile(
+    r"<(?:textarea|article)\b|<input\b[^>]{0,400}\btype=[\"']?(?:text|email|password|search|tel|number)", re.IGNORECASE
+)
+"""Elements that ask for more than to agree, or hold more than the question."""
+_QUESTION: Final = 3_000
+"""Characters of the longest page that only asks."""
+_LINE: Final = 60
+"""Characters of a longer line than headings, buttons and links are."""
+_CONTENT: Final = 300
+"""Characters of lines about something else from which on a page has content of its own."""
+_LONGEST_QUESTION: Final = 500_000
+"""Bytes of a page with its scripts that is looked at."""
 _SHORT: Final = 20_000
 """Characters above which a page that mentions a challenge has content of its own."""
 _UNCHANGED, _FORBIDDEN, _TOO_MANY, _ERROR = 304, 403, 429, 400
@@ -140,10 +164,27 @@ def is_challenge(page: FetchedPage) -> bool:
 
 def is_consent(page: FetchedPage) -> bool:
     """Return whether a page stands before the one that was asked for until a person agrees to something."""
-    if len(page.body) > _SHORT or page.final_url == page.url:
+    if not is_html(page) or len(page.body) > _LONGEST_QUESTION:
         return False
-    text = page.body.decode("utf-8", "replace").lower()
-    return any(sign in page.final_url.lower() or sign in text for sign in _CONSENT)
+    html = text_of(page)
+    if page.final_url != page.url and len(page.body) <= _SHORT:
+        text = f"{page.final_url} {html}".lower()
+        if any(sign in text for sign in _CONSENT):
+            return True
+    if _FIELD.search(html) or not _BUTTON.search(html):
+        return False
+    try:
+        return _only_asks(page_text(html).text.lower())
+    except TooDeepError:
+        return False
+
+
+def _only_asks(text: str) -> bool:
+    """Return whether a text, in lower case, asks to agree to cookies, terms and the like, and holds little else."""
+    if len(text) > _QUESTION or not (_AGREE.search(text) and _PRIVACY.search(text)):
+        return False
+    others = [line for line in text.split("\n") if len(line) > _LINE and not _PRIVACY.search(line)]
+    return sum(map(len, others)) < _CONTENT
 
 
 _LARGEST_TEXT: Final = 1_000_000
