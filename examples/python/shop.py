@@ -23,7 +23,7 @@ def refund(ctx: CallContext, customer: str, cents: int) -> str:
 async def give_back(run: Run, customer: str) -> str:
     """Refund what a customer paid last."""
     cents = await run.call(paid, customer)
-    await run.sleep(0.1)  # kill the process here: `remit resume last` goes on
+    await run.sleep(0.1)  # make it 20, and kill the process meanwhile: `remit resume last` goes on
     return await run.call(refund, customer=customer, cents=cents)
 
 

@@ -82,6 +82,17 @@ def test_the_main_part_of_word_is_the_one_that_its_relations_name() -> None:
     assert read("a.docx", archive(files)).text == "## Here"
 
 
+def test_parts_may_have_any_names_and_either_slash() -> None:
+    body = f"<w:document {W}><w:body>{paragraph('Here')}</w:body></w:document>"
+    relation = relations({"r1": ("officeDocument", "main.xml")})
+    files = {"[Content_Types].xml": "<Types/>", "_rels/.rels": relation, "main.xml": body}
+    assert format_of("a.docx", archive(files)) == "docx"
+    assert read("a.docx", archive(files)).text == "Here"
+    other = {name.replace("/", "\\"): text for name, text in files.items()}
+    assert read("a.docx", archive(other)).text == "Here"
+    assert format_of("a.zip", archive(files)) == "text"
+
+
 def slide(*shapes: str, show: str = "1") -> str:
     return (
         f'<p:sld xmlns:p="p" xmlns:a="a" show="{show}"><p:cSld><p:spTree>{"".join(shapes)}</p:spTree></p:cSld></p:sld>'

@@ -38,6 +38,8 @@ _ARCHIVES: Final[tuple[tuple[bytes, Format], ...]] = (
     (b"META-INF/container.xml", "epub"),
 )
 """Names of parts by which a ZIP is known; one document may lie within another."""
+_OFFICE: Final = b"[Content_Types].xml"
+"""The one part whose name is the same in every Office document."""
 _OTHERS: Final = (
     (b"\xd0\xcf\x11\xe0", "a document of an older Office, or one with a password"),
     (b"PK\x03\x04", "an archive"),
@@ -160,7 +162,7 @@ class Documents:
         elif parsed.truncated:
             note = "The end was not read (documents.max_chars)."
         elif not parsed.text.strip():
-            note = "It holds no text; its pages may be pictures of text."
+            note = "It holds no text; that may stand in pictures or charts, which are not read."
         return msgspec.structs.replace(parsed, note=note)
 
 
@@ -177,6 +179,8 @@ def format_of(path: str, data: bytes) -> Format:
         return "pdf"
     if data.startswith(_ZIP):
         forms = [form for mark, form in _ARCHIVES if mark in data]
+        if not forms and _OFFICE in data:  # its parts may have any names
+            forms = [form for _, form in _ARCHIVES if f".{form}" == suffix]
         if forms:
             return next((form for form in forms if f".{form}" == suffix), forms[0])
     if suffix == ".ipynb":

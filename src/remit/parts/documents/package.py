@@ -56,7 +56,8 @@ class Package:
 
     def __init__(self, archive: zipfile.ZipFile) -> None:
         self._archive = archive
-        self.names = frozenset(archive.namelist())
+        self.names = {name.replace("\\", "/"): name for name in archive.namelist()}
+        """The names of the parts, with slashes; some programs write the other one."""
         if len(self.names) > _ENTRIES:
             raise UnreadableDocumentError(f"it has more than {_ENTRIES:,} parts")
         self._room = _UNPACKED
@@ -66,7 +67,7 @@ class Package:
         if name not in self.names:
             return
         parser = XMLParser(target=target, resolve_entities=False, no_network=True, load_dtd=False, huge_tree=True)
-        with self._archive.open(name) as file:
+        with self._archive.open(self.names[name]) as file:
             while piece := file.read(_PIECE):
                 self._take(len(piece))
                 parser.feed(piece)
@@ -76,7 +77,7 @@ class Package:
         """Return the bytes of a part; none of one that is not there."""
         if name not in self.names:
             return b""
-        with self._archive.open(name) as file:
+        with self._archive.open(self.names[name]) as file:
             pieces = []
             while piece := file.read(_PIECE):
                 self._take(len(piece))
