@@ -304,6 +304,7 @@ async def _followed(port: int, pid: int, job: str) -> tuple[list[float], float]:
                     if len(waits) >= EVENTS * OPEN_PAGES:
                         enough.set()
 
+    await got(port, f"/jobs/{job}")  # as a browser does before it listens
     tasks = [asyncio.create_task(follow()) for _ in range(OPEN_PAGES)]
     for _ in tasks:
         await ready.acquire()

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+from enum import Enum
+from typing import Any
+
 import pytest
 
 from remit import Remit, Run, recipe
@@ -37,6 +40,21 @@ def test_a_function_that_cannot_be_a_recipe_is_refused_where_it_is_decorated() -
         @recipe
         async def Capital(run: Run) -> int:  # noqa: N802 - the name is what is tested
             return 1
+
+
+class Speed(Enum):
+    SLOW = "langsam"
+    FAST = "schnell"
+
+
+@pytest.mark.parametrize("hint", [Speed, Speed | None])
+def test_an_unknown_value_of_an_enumeration_names_those_that_can_be_written(hint: Any) -> None:
+    async def drives(run: Run, speed: Any) -> None:
+        """Drive."""
+
+    drives.__annotations__["speed"] = hint
+    with pytest.raises(UsageError, match=r"speed: Invalid enum value 'SLOW'.*; write one of: langsam, schnell"):
+        recipe("drives")(drives).bind({"speed": "SLOW"}, strict=False)
 
 
 def test_a_value_of_the_wrong_type_names_its_parameter() -> None:

@@ -63,18 +63,13 @@ class Window:
             self.faults.append(message.text)
 
     async def troubles(self) -> list[str]:
-        """What axe-core finds that keeps people out; evaluated, since the policy lets no other script in."""
+        """What axe-core finds, small things too; evaluated, since the policy lets no other script in."""
         if not await self.page.evaluate("'axe' in window"):
             await self.page.evaluate(AXE.read_text(encoding="utf-8"))
         found: list[dict[str, Any]] = await self.page.evaluate(
             "axe.run({resultTypes: ['violations'], selectors: false}).then((results) => results.violations)"
         )
-        return [
-            f"{one['id']}: {node['html']}"
-            for one in found
-            if one["impact"] in {"serious", "critical"}
-            for node in one["nodes"]
-        ]
+        return [f"{rule['id']}: {node['html']}" for rule in found for node in rule["nodes"]]
 
     async def width(self) -> int:
         """How wide the page is."""

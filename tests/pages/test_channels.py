@@ -10,7 +10,7 @@ import pytest
 
 from remit.api.route import SentEvent
 from remit.clock import SystemClock
-from remit.pages.live import PageChannels, Rows, changes, regions_of
+from remit.pages.live import COALESCE_S, SPACING_S, PageChannels, Rows, changes, regions_of
 from tests.patience import PATIENCE_S
 
 pytestmark = pytest.mark.slow
@@ -76,6 +76,38 @@ async def test_a_page_is_made_once_for_all_who_see_the_same() -> None:
         journal.write(a="1", b="2")
         assert [(await first(feed)).data for feed in feeds] == [{"b": "2"}] * 2
         assert journal.made == 2
+
+
+class Hasty(SystemClock):
+    """A clock that a test turns, on which nobody waits."""
+
+    def __init__(self) -> None:
+        self.at = 0.0
+        self.sleeps = list[float]()
+
+    def monotonic(self) -> float:
+        return self.at
+
+    async def sleep(self, seconds: float) -> None:
+        self.sleeps.append(seconds)
+        await asyncio.sleep(0)  # noqa: TID251 - a turn of the loop, no time
+
+
+async def test_a_large_page_rests_but_not_after_its_first_making() -> None:
+    journal, clock = Journal(), Hasty()
+
+    async def make() -> bytes:
+        clock.at += 0.15
+        return await journal.make()
+
+    async with PageChannels(clock).followed("key", make, nullcontext(journal.changed)) as channel:
+        feed = channel.follow("")
+        await first(feed)
+        journal.write(a="2", b="1")
+        await first(feed)
+        journal.write(a="3", b="1")
+        await first(feed)
+    assert clock.sleeps[:4] == [SPACING_S, COALESCE_S, pytest.approx(1.5), COALESCE_S]
 
 
 def test_of_a_log_only_the_rows_that_changed_are_sent() -> None:

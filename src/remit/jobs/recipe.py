@@ -17,10 +17,23 @@ import sys
 import textwrap
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
+from enum import Enum
 from functools import cache, cached_property
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
-from typing import TYPE_CHECKING, Any, Concatenate, Final, Generic, ParamSpec, TypeVar, cast, get_type_hints, overload
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Concatenate,
+    Final,
+    Generic,
+    ParamSpec,
+    TypeVar,
+    cast,
+    get_args,
+    get_type_hints,
+    overload,
+)
 
 import msgspec
 
@@ -289,7 +302,7 @@ class Recipe(Generic[P, T]):
         try:
             return from_json(value, self.hints.get(name, Any), strict=strict)
         except msgspec.ValidationError as error:
-            raise msgspec.ValidationError(f"{name}: {error}") from error
+            raise msgspec.ValidationError(f"{name}: {error}{_choices(self.hints.get(name))}") from error
 
     @cached_property
     def signature(self) -> inspect.Signature:
@@ -401,6 +414,13 @@ def recipe(
         return Recipe(function, name or function.__name__, version, tuple(migrates), schedule)
 
     return wrap
+
+
+def _choices(hint: Any) -> str:
+    """Say what a person may write for an enumeration: its values; nothing for other types."""
+    kinds = (kind for kind in (hint, *get_args(hint)) if isinstance(kind, type) and issubclass(kind, Enum))
+    values = ", ".join(str(member.value) for kind in kinds for member in kind)
+    return f"; write one of: {values}" if values else ""
 
 
 def shown(parameter: inspect.Parameter) -> str:

@@ -122,14 +122,17 @@ class PageChannel:
             self._tell()
 
     async def _once(self) -> float:
-        """Make the page; after how many seconds it may be made again."""
-        began = self._clock.monotonic()
+        """Make the page; after how many seconds it may be made again.
+
+        The first time also reads what the next ones keep, templates and stories: its length says nothing of theirs.
+        """
+        is_first, began = self._made is None, self._clock.monotonic()
         made = regions_of(await self._make())
         took = self._clock.monotonic() - began
         if self._made is None or made.state != self._made.state:
             self._made = made
             self._tell()
-        return min(_LONGEST_S, max(SPACING_S, took * _REST))
+        return SPACING_S if is_first else min(_LONGEST_S, max(SPACING_S, took * _REST))
 
     async def follow(self, last: str) -> AsyncIterator[SentEvent]:
         """The regions as JSON, unless they are those of `last`; then each time what changed."""

@@ -11,6 +11,7 @@ CAPABILITIES: Final = (
         name="drift",
         about="Compare what is recorded with today's tools, models, code and rules.",
         nouns=(Noun(name="drift", kind="remit.parts.drift.noun:DriftNoun", open="remit.parts.drift.noun:open_drift"),),
+        pages="remit.parts.drift.pages:PAGES",
         commands=(
             Command(
                 word="drift",
