@@ -185,8 +185,8 @@ class Opening(NamedTuple):
     chance: RandomSource
     threads: Threads
     """The threads for synchronous work: so many at once as there are jobs."""
-    enclosures: Enclosures
-    """Runs programs in the sandbox."""
+    enclosures: Callable[[], Enclosures]
+    """Returns what runs programs in the sandbox."""
     skills: Callable[[], Any]
     """Returns what knows the skills of the process (remit.jobs.skills.Skills); ask once providers are open."""
     authorizer: Authorizer | None

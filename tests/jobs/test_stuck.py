@@ -8,8 +8,8 @@ import pytest
 
 from remit import Run, recipe
 from remit.errors import PlanError
-from remit.jobs import program
 from remit.jobs.inbox import JobInbox
+from remit.jobs.plans import check
 from remit.jobs.plans.check import read_plan
 from remit.journal.journal import Journal
 from remit.journal.kinds import JobWaiting, decode
@@ -219,7 +219,7 @@ async def test_a_plan_that_this_version_cannot_read_waits_for_one_that_can(
     plan = read_plan({"version": "taskgraph-v1", "name": "p", "nodes": [{"id": "a", "wait": {"signal": "go"}}]})
     async with remit_in(work=False) as remit:
         job = (await remit.start_plan(plan)).id
-    monkeypatch.setattr(program, "read_plan", unreadable)
+    monkeypatch.setattr(check, "read_plan", unreadable)
     async with remit_in() as remit:
         await until(remit, job, is_stuck)
         await remit.service.jobs.cancel(job)

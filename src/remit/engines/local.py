@@ -137,6 +137,12 @@ class Claiming:
         left = keeper not in {"", self._holding.owner} or public not in (*self._work.routes, *self.late)
         return None if left and self._seen.get(head.stream) == head.wakes else head.due_at
 
+    async def needs_late(self) -> bool:
+        """Return whether the late routes could decide: of chosen streams, whether one was left to other routes."""
+        heads = await asyncio.gather(*map(self._journal.head, sorted(self.only or ())))
+        routes = {unkept(head.route)[0] for head in heads if head is not None and not head.closed}
+        return self.only is None or not routes.issubset(self._work.routes)
+
     async def next_due(self) -> int | None:
         """Return when the next stream is due; None: none will be by itself."""
         if self.only is None:
@@ -327,7 +333,8 @@ class LocalEngine:
         while True:
             await self._look_again.wait()
             self._look_again.clear()
-            self.claiming.late = await self._work.late_routes()
+            if await self.claiming.needs_late():
+                self.claiming.late = await self._work.late_routes()
             if self.claiming.only is None:
                 served = (*self._work.routes, *self.claiming.late)
                 self.claiming.left = await self._work.left_routes(self.owner, served)

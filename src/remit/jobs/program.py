@@ -8,9 +8,6 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from remit.errors import NotFoundError, PlanError, RunError, UsageError, VersionError
-from remit.jobs.plans.check import read_plan
-from remit.jobs.plans.graph import run_plan
-from remit.jobs.plans.plan import Child, upgraded
 from remit.jobs.recipe import Recipe, Recipes
 from remit.jobs.routes import LackingError
 from remit.jobs.state import JobHistory
@@ -87,6 +84,10 @@ class Programs:
         if recorded is None:
             # Contract: a job without a plan where one is expected fails; it is never planned twice.
             raise RunError("the job's plan is not recorded", remedy="Start a new job from the file.")
+        from remit.jobs.plans.check import read_plan  # noqa: PLC0415 - few jobs are plans
+        from remit.jobs.plans.graph import run_plan  # noqa: PLC0415 - the same
+        from remit.jobs.plans.plan import Child, upgraded  # noqa: PLC0415 - the same
+
         encoded = await self._journal.value(recorded.task_graph, recorded.task_graph_blob)
         graph = upgraded(msgspec.json.decode(encoded or b"null"), recorded.schema_version)
         try:

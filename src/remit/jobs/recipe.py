@@ -20,7 +20,7 @@ from contextlib import suppress
 from enum import Enum
 from functools import cache, cached_property
 from pathlib import Path
-from types import CodeType, FunctionType, ModuleType
+from types import CodeType, FunctionType, MappingProxyType, ModuleType
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -432,14 +432,22 @@ def shown(parameter: inspect.Parameter) -> str:
 class Recipes:
     """The recipes a process knows, by name and declared version; the one registered last runs new jobs of its name."""
 
-    def __init__(self, recipes: Iterable[Recipe[..., Any]] = (), code_version: str = "") -> None:
+    def __init__(
+        self,
+        recipes: Iterable[Recipe[..., Any]] = (),
+        code_version: str = "",
+        loaders: Mapping[str, Callable[[], Recipe[..., Any]]] = MappingProxyType({}),
+    ) -> None:
+        """Take the recipes; those of `loaders`, by their names, came before them and are loaded when one is used."""
         self._by_name: dict[str, dict[str, Recipe[..., Any]]] = {}
         self._code_version = code_version
+        self._loaders = dict(loaders)
         for each in recipes:
             self.add(each)
 
     def add(self, added: Recipe[..., Any]) -> None:
         """Register a recipe; the same one twice is fine."""
+        self._load(added.name)
         versions = self._by_name.setdefault(added.name, {})
         known = versions.get(added.version)
         if known is None:
@@ -455,11 +463,11 @@ class Recipes:
 
         Otherwise the one with the same declared version, otherwise the one that was registered last.
         """
-        versions = self._by_name.get(name)
-        if not versions:
-            hint = did_you_mean(name, self._by_name, most=3) or f"Known: {', '.join(self.names()) or 'none'}."
+        match = self.find(name, recorded)
+        if match is None:
+            hint = did_you_mean(name, self.names(), most=3) or f"Known: {', '.join(self.names()) or 'none'}."
             raise NotFoundError(f"no recipe is named {name!r}", code=Code.UNKNOWN_RECIPE, remedy=hint)
-        return _version_of(versions, recorded)
+        return match
 
     def all(self) -> list[Recipe[..., Any]]:
         """Every recipe, by name."""
@@ -467,16 +475,26 @@ class Recipes:
 
     def carries(self) -> set[tuple[str, str]]:
         """Every execution version that is here, with the name of its recipe."""
-        every = [known for versions in self._by_name.values() for known in versions.values()]
+        every = [known for name in self.names() for known in self._versions(name).values()]
         return {(carrier.name, version) for carrier in every for version in carrier.carries}
 
     def find(self, name: str, recorded: str = "") -> Recipe[..., Any] | None:
         """The recipe that `get` returns; None if none has the name."""
-        versions = self._by_name.get(name)
+        versions = self._versions(name)
         return _version_of(versions, recorded) if versions else None
 
     def names(self) -> list[str]:
-        return sorted(self._by_name)
+        return sorted({*self._by_name, *self._loaders})
+
+    def _versions(self, name: str) -> dict[str, Recipe[..., Any]]:
+        self._load(name)
+        return self._by_name.get(name, {})
+
+    def _load(self, name: str) -> None:
+        if name in self._loaders:
+            loaded = self._loaders[name]()  # it stays to be loaded if this fails
+            del self._loaders[name]
+            self.add(loaded)
 
 
 def _version_of(versions: dict[str, Recipe[..., Any]], recorded: str) -> Recipe[..., Any]:

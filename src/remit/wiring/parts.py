@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from remit.capability import GROUP, Capability, resolve
@@ -195,9 +196,10 @@ def engine_part(parts: Iterable[Capability], name: str) -> Capability | None:
     return part
 
 
-def recipes_of(parts: Iterable[Capability]) -> tuple[Recipe[..., Any], ...]:
-    """The recipes of parts, in their order. Raises UsageError."""
-    return tuple(_resolved(part.name, reference) for part in parts for reference in part.recipes)
+def recipes_of(parts: Iterable[Capability]) -> dict[str, Callable[[], Recipe[..., Any]]]:
+    """Return what loads each recipe of parts, by its name; it raises UsageError."""
+    references = ((part.name, reference) for part in parts for reference in part.recipes)
+    return {reference.rpartition(":")[2]: partial(_resolved, part, reference) for part, reference in references}
 
 
 async def checks_of(parts: Iterable[Capability], look: Look) -> list[Check]:

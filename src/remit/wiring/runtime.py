@@ -151,8 +151,8 @@ class Runtime:
         from remit.jobs.recipe import Recipes
         from remit.wiring.parts import recipes_of
 
-        every = (*recipes_of(self.parts), *self.modules.recipes, *self._additions.recipes)
-        return Programs(self.journal, Recipes(every, self.settings.jobs.code_version))
+        own = (*self.modules.recipes, *self._additions.recipes)
+        return Programs(self.journal, Recipes(own, self.settings.jobs.code_version, recipes_of(self.parts)))
 
     # --- what they are made into
 
@@ -315,7 +315,7 @@ class Runtime:
             clock=self.journal.clock,
             chance=self.chance,
             threads=Threads(self.settings.jobs.concurrency),
-            enclosures=self.enclosures,
+            enclosures=lambda: self.enclosures,
             skills=lambda: self.skills,
             authorizer=self._additions.authorizer,
             door=SessionDoor(self.journal, lambda: self.service),

@@ -96,6 +96,7 @@ class Opening:
 
     part = None
     clock = None
+    enclosures = None
 
     def __init__(self, settings: Any) -> None:
         self.settings = settings

@@ -22,7 +22,7 @@ from tests.patience import PATIENCE_S
 
 __all__ = ["project"]
 
-_JOBS = 400
+_JOBS = 200
 """Jobs that are written at most: to verify a backup takes the longer, the more came before it."""
 
 

@@ -33,7 +33,7 @@ def folder() -> Iterator[Path]:
 
 def sandbox(folder: Path, driver: BwrapDriver | None = None, **policy: Any) -> SandboxProvider:
     terms = SandboxPolicy(commands=frozenset(NAMES), **policy)
-    return SandboxProvider(Sandbox(driver or BwrapDriver(), terms, Commands(NAMES), Workspaces(folder)))
+    return SandboxProvider(terms, lambda: Sandbox(driver or BwrapDriver(), terms, Commands(NAMES), Workspaces(folder)))
 
 
 SAMPLES = [
@@ -170,7 +170,9 @@ async def test_a_stronger_isolation_than_there_is_refuses(folder: Path) -> None:
 
 async def test_a_command_that_is_not_installed_is_named(folder: Path) -> None:
     terms = SandboxPolicy(commands=frozenset({"no-such-command"}))
-    provider = SandboxProvider(Sandbox(BwrapDriver(), terms, Commands(("no-such-command",)), Workspaces(folder)))
+    provider = SandboxProvider(
+        terms, lambda: Sandbox(BwrapDriver(), terms, Commands(("no-such-command",)), Workspaces(folder))
+    )
     with pytest.raises(ProviderError, match="no-such-command is not in") as refused:
         await provider.invoke("sandbox.exec", {"command": ["no-such-command"]}, call_context())
     assert refused.value.code is Code.SANDBOX_UNAVAILABLE

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from remit.parts.sandbox.artifacts import SnapshotLostError
 from remit.parts.sandbox.sandbox import RunHistory
 from remit.parts.sandbox.scratch import scratch
-from remit.parts.sandbox.snapshots import SnapshotLostError, Snapshots
+from remit.parts.sandbox.snapshots import Snapshots
 from remit.parts.sandbox.workspaces import Workspace, Workspaces
 
 NOW = 2**62

@@ -51,7 +51,7 @@ def folder() -> Iterator[Path]:
 @pytest.fixture
 async def provider(folder: Path) -> AsyncIterator[FunctionProvider]:
     boxes = enclosures(folder)
-    yield FunctionProvider(TOOLS, enclosures=boxes)
+    yield FunctionProvider(TOOLS, enclosures=lambda: boxes)
     await boxes.close()
 
 
@@ -62,7 +62,7 @@ async def called(provider: FunctionProvider, name: str, **args: Any) -> Any:
 @pytest.mark.parametrize("check", PROVIDER_CHECKS, ids=lambda check: check.__name__)
 async def test_sandboxed_functions_keep_the_promises_of_a_provider(check: Check, folder: Path) -> None:
     boxes = enclosures(folder)
-    await check(lambda: FunctionProvider(TOOLS, enclosures=boxes), Sample("box.look", {"path": "/usr"}))
+    await check(lambda: FunctionProvider(TOOLS, enclosures=lambda: boxes), Sample("box.look", {"path": "/usr"}))
     await boxes.close()
 
 
@@ -180,7 +180,7 @@ async def test_without_its_secret_it_does_not_run(provider: FunctionProvider) ->
 
 async def test_without_a_sandbox_it_never_runs_in_this_process(folder: Path) -> None:
     boxes = enclosures(folder, BwrapDriver(str(folder / "absent")))
-    for provider in (FunctionProvider(TOOLS), FunctionProvider(TOOLS, enclosures=boxes)):
+    for provider in (FunctionProvider(TOOLS), FunctionProvider(TOOLS, enclosures=lambda: boxes)):
         with pytest.raises(ProviderError) as caught:
             await called(provider, "box.look", path="/")
         assert caught.value.code is Code.SANDBOX_UNAVAILABLE

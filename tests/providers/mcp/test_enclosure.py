@@ -55,7 +55,7 @@ def served(mcp: World, enclosures: SandboxEnclosures, command: list[str], **give
     server = mcp.server(
         command=tuple(command), cwd="/", level="L0", env=env, sandbox=SandboxTerms(**given) if given else True
     )
-    return mcp.provider(server, launch=launch_of(server, enclosures))
+    return mcp.provider(server, launch=launch_of(server, lambda: enclosures))
 
 
 async def call(provider: McpProvider, tool: str, args: dict[str, Any]) -> str:
@@ -181,8 +181,8 @@ async def test_its_home_is_kept_from_run_to_run(enclosures: SandboxEnclosures, m
 
 
 def test_a_server_without_sandbox_is_launched_as_before(enclosures: SandboxEnclosures) -> None:
-    assert launch_of(McpServer(name="x", command=("x",)), enclosures) is None
-    assert launch_of(McpServer(name="x", url="https://x", sandbox=True), enclosures) is None
+    assert launch_of(McpServer(name="x", command=("x",)), lambda: enclosures) is None
+    assert launch_of(McpServer(name="x", url="https://x", sandbox=True), lambda: enclosures) is None
 
 
 def test_the_interpreter_of_these_tests_is_found_with_all_it_needs(enclosures: SandboxEnclosures) -> None:

@@ -95,6 +95,6 @@ def open_browser(opening: Opening) -> tuple[BrowserProvider]:
         from remit.parts.browser.settings import BrowserSettings  # noqa: PLC0415 - likewise
 
         settings = opening.part if isinstance(opening.part, BrowserSettings) else BrowserSettings()
-        return Browsers(opening.enclosures, settings, opening.clock)
+        return Browsers(opening.enclosures(), settings, opening.clock)
 
     return (BrowserProvider(make),)

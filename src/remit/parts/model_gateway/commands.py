@@ -298,7 +298,7 @@ async def _run_on(remit: Remit, answers: Answers, program: tuple[str, ...], stop
     folder, args, here = answers.recording.folder, answers.recording.args, str(Path.cwd())
     at = folder if folder != here else ""
     own = settings_of(remit.settings, NAME, ModelGatewaySettings)
-    listener, terminal = Listener(remit.settings, own, remit.clock), Terminal(remit.runtime.enclosures)
+    listener, terminal = Listener(remit.settings, own, remit.clock), Terminal(lambda: remit.runtime.enclosures)
     run, token = TokenRun(_NoLedger(), principal=principal(remit.settings)), token_of(salt(32))
     run.answers = answers
     listener.runs.open(token, run)

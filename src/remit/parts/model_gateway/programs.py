@@ -248,7 +248,7 @@ class Fence(NamedTuple):
 class Terminal:
     """Programs at the terminal of this process."""
 
-    def __init__(self, enclosures: Enclosures) -> None:
+    def __init__(self, enclosures: Callable[[], Enclosures]) -> None:
         self._enclosures = enclosures
         self._stops: set[Callable[[], None]] = set()
 
@@ -296,7 +296,7 @@ class Terminal:
 
     async def _enclosed(self, start: Start, folder: str, place: Place, fence: Fence) -> int:
         program = await asyncio.to_thread(_fenced, start, folder, place, fence)
-        child = EnclosedProgram(program, self._enclosures)
+        child = EnclosedProgram(program, self._enclosures())
         self._stops.add(child.stop)
         try:
             return await child.run()
@@ -352,12 +352,6 @@ def _fenced(start: Start, folder: str, place: Place, fence: Fence) -> Program:
     shutil.copytree(place.files, copy, symlinks=True)
     mounts = (*program.mounts, FolderMount(copy, str(place.files), writable=True))
     return msgspec.structs.replace(program, mounts=mounts)
-
-
-def open_programs(opening: Opening) -> list[ProgramProvider]:
-    """Return the provider where programs are run; no agent needs to see it elsewhere."""
-    own = opening.part
-    return [ProgramProvider(opening, own)] if isinstance(own, ModelGatewaySettings) and own.programs else []
 
 
 @recipe("recorded_program", version="1")

@@ -21,7 +21,7 @@ CAPABILITIES: Final = (
         name="people",
         about="Say whose an account on a channel is.",
         settings="remit.parts.notify.people:PeopleSettings",
-        stand_ins="remit.parts.notify.wiring:open_stand_ins",
+        stand_ins="remit.parts.notify.people:open_stand_ins",
     ),
     Capability(
         name="notify",

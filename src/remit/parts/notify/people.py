@@ -27,7 +27,9 @@ from remit.settings.parts import settings_of
 from remit.settings.section import About, Section, Tables, converted
 
 if TYPE_CHECKING:
+    from remit.gateway.confirmations import FindStandIns
     from remit.policy.condition import Window
+    from remit.service.parts import Parts
     from remit.settings import Settings
 
 NAME: Final = "people"
@@ -127,6 +129,12 @@ def read_directory(settings: Settings) -> Directory:
             {**directory.absences, **({entry.principal: absences} if absences is not None else {})},
         )
     return directory
+
+
+def open_stand_ins(parts: Parts) -> FindStandIns | None:
+    """Return who stands in for whom as `[[people]]` says; None: no one does. Raises SettingsError."""
+    directory = read_directory(parts.settings)
+    return (lambda people: directory.stand_ins(people, parts.journal.clock.now())) if directory.absences else None
 
 
 def _check_account(directory: Directory, channel: str, account: str, where: str) -> None:

@@ -21,7 +21,6 @@ from remit.settings.expansion import expand
 if TYPE_CHECKING:
     from remit.app import Remit
     from remit.engines.port import Engine
-    from remit.gateway.confirmations import FindStandIns
     from remit.http.access import Access
     from remit.http.guard import Guard
     from remit.http.router import PartMount
@@ -119,12 +118,6 @@ def open_mounts(remit: Remit, _guard: Guard) -> list[PartMount]:
 
     slack = PartMount(PATH, SlackPart(remit.runtime.journal, targets, os.environ), None, stranger)
     return [slack, PartMount(SCRIPTS, Scripts(), None, stranger)]
-
-
-def open_stand_ins(parts: Parts) -> FindStandIns | None:
-    """Return who stands in for whom as `[[people]]` says; None: no one does. Raises SettingsError."""
-    directory = read_directory(parts.settings)
-    return (lambda people: directory.stand_ins(people, parts.journal.clock.now())) if directory.absences else None
 
 
 def open_notifications(opening: NounOpening) -> Notifications:

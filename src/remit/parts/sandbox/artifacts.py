@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from remit.parts.sandbox.shapes import LeftOut
 from remit.process.enclosure import RunLimits
 
 DEPTH: Final = 64
@@ -63,6 +64,10 @@ class FolderEntry(NamedTuple):
 
 class TooManyError(Exception):
     """There is more in the folder than is looked at."""
+
+
+class SnapshotLostError(Exception):
+    """The bytes of a snapshot are not there any more."""
 
 
 def walk(folder: Path) -> Iterator[FolderEntry]:
@@ -120,13 +125,6 @@ class TakenFile(msgspec.Struct, frozen=True):
     """As `walking.shown` writes it."""
     data: bytes
     sha256: str
-
-
-class LeftOut(msgspec.Struct, frozen=True):
-    """Something that was not taken, and why."""
-
-    path: str
-    why: str
 
 
 class Collected(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,7 +1,4 @@
-"""The provider of the sandbox tools. A conversation is the job or session that calls.
-
-The arguments and results: what the sandbox tools take and give.
-"""
+"""The provider of the sandbox tools. A conversation is the job or session that calls."""
 
 from __future__ import annotations
 
@@ -11,138 +8,37 @@ import hashlib
 import mimetypes
 import shlex
 from collections.abc import Mapping, Sequence
-from functools import partial
-from typing import Annotated, Any, Final, Literal
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
-from msgspec import Meta
 
-from remit.capability import Opening
 from remit.codes import Code
 from remit.errors import ProviderError
-from remit.parts.sandbox.artifacts import LeftOut, TooManyError
+from remit.parts.sandbox.artifacts import SnapshotLostError, TooManyError
 from remit.parts.sandbox.policy import SandboxPolicy, terms_of
-from remit.parts.sandbox.sandbox import ChangedFile, Ran, Sandbox, SandboxRequest
-from remit.parts.sandbox.snapshots import SnapshotLostError
-from remit.parts.sandbox.wiring import open_sandbox
-from remit.process.enclosure import MB, CommandMissingError, LooserError, Receipt, SandboxUnavailableError, Stream
+from remit.parts.sandbox.shapes import (
+    CollectArgs,
+    CollectResult,
+    ExecArgs,
+    ExecResult,
+    File,
+    Taken,
+    WriteArgs,
+    WriteResult,
+    Written,
+)
+from remit.parts.sandbox.wiring import open_sandbox, own_settings, policy_of
+from remit.process.enclosure import MB, CommandMissingError, LooserError, SandboxUnavailableError, Stream
 from remit.process.live import LiveLines
 from remit.tools.meta import Level, ToolMeta
 from remit.tools.provider import CallContext, EvidenceCandidate, Preview, ToolResult, Toolset, arguments, declare
 
-Path = Annotated[str, Meta(min_length=1, max_length=4_096, description="Relative, with `/` between folders.")]
-Base64 = Annotated[str, Meta(max_length=64 * 1024 * 1024)]
-Layer = Annotated[
-    dict[str, Any],
-    Meta(
-        description='Makes the policy stricter for this call: `limits` (such as {"wall_ms": 1000}), `network`, '
-        "`commands`, `min_isolation`. Anything looser is refused with POLICY_DENIED."
-    ),
-]
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
-
-class File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A file to write: text, or bytes in base64."""
-
-    path: Path
-    text: str | None = None
-    base64: Base64 | None = None
-
-
-class WriteArgs(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Files for the workspace of this job or session."""
-
-    files: Annotated[list[File], Meta(min_length=1, max_length=1_000)]
-    folder: Annotated[
-        Literal["work", "inputs"],
-        Meta(description="`work` is /workspace; `inputs` is /inputs, which programs can only read."),
-    ] = "work"
-
-
-class Written(msgspec.Struct, frozen=True, kw_only=True):
-    """A file that was written."""
-
-    path: str
-    bytes: int
-    sha256: str
-
-
-class WriteResult(msgspec.Struct, frozen=True, kw_only=True):
-    """The files that were written."""
-
-    files: list[Written]
-
-
-class ExecArgs(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A command to run in /workspace."""
-
-    command: Annotated[
-        list[Annotated[str, Meta(max_length=128 * 1024)]],
-        Meta(min_length=1, max_length=1_000, description='Such as ["python", "main.py"] or ["node", "-e", "…"].'),
-    ]
-    stdin: Annotated[str, Meta(max_length=16 * 1024 * 1024)] = ""
-    env: Annotated[
-        dict[
-            Annotated[str, Meta(pattern="^[A-Za-z_][A-Za-z0-9_]*$", max_length=200)],
-            Annotated[str, Meta(max_length=32_768)],
-        ],
-        Meta(max_length=100, description="Variables beside PATH, HOME, TMPDIR, LANG and USER, which stay as they are."),
-    ] = {}
-    policy: Layer = {}
-
-
-class ExecResult(msgspec.Struct, frozen=True, kw_only=True):
-    """How a command ended, and what it left."""
-
-    status: Literal["SUCCEEDED", "FAILED", "TIMEOUT"]
-    exit_code: int | None
-    signal: Annotated[str, Meta(description="The signal that ended it, such as SIGKILL.")]
-    limit: Annotated[str, Meta(description="The limit that it hit, such as wall_ms or memory_bytes.")]
-    stdout: str
-    stderr: str
-    stdout_bytes: Annotated[int, Meta(description="Bytes that were written, also those that were not kept.")]
-    stderr_bytes: int
-    truncated: Annotated[list[str], Meta(description="Which of stdout and stderr are cut at their limit.")]
-    lossy: Annotated[
-        list[str],
-        Meta(description="Which of them are not UTF-8: the text shows �, the bytes are evidence."),
-    ]
-    files: Annotated[list[ChangedFile], Meta(description="Files that it created, changed or deleted.")]
-    more_files: int
-    workspace_before: Annotated[str, Meta(description="Digest of the workspace as the command found it.")]
-    workspace_after: str
-    restored: Annotated[
-        bool,
-        Meta(description="An earlier attempt did not end; the workspace was made what it was before it."),
-    ]
-    receipt: Receipt
-
-
-class CollectArgs(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Which files of the workspace to take."""
-
-    paths: Annotated[
-        list[Path], Meta(max_length=1_000, description="Paths, or patterns such as `*.png`; all files if empty.")
-    ] = []
-    policy: Layer = {}
-
-
-class Taken(msgspec.Struct, frozen=True, kw_only=True):
-    """A file that was taken; its bytes are kept by their digest."""
-
-    path: str
-    bytes: int
-    sha256: str
-    media_type: str
-
-
-class CollectResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What was taken, and what was not."""
-
-    artifacts: list[Taken]
-    left_out: Annotated[list[LeftOut], Meta(description="What was not taken, and why.")]
-    more_left_out: int
-
+    from remit.capability import Opening
+    from remit.parts.sandbox.sandbox import Ran, Sandbox
 
 _PROVIDER: Final = "sandbox"
 _SETUP_MS: Final = 30_000
@@ -178,9 +74,15 @@ def _tools(policy: SandboxPolicy) -> tuple[ToolMeta, ...]:
 class SandboxProvider(Toolset):
     """sandbox.write_files, sandbox.exec and sandbox.collect."""
 
-    def __init__(self, sandbox: Sandbox) -> None:
-        super().__init__(_PROVIDER, _tools(sandbox.policy))
-        self._sandbox = sandbox
+    def __init__(self, policy: SandboxPolicy, make: Callable[[], Sandbox]) -> None:
+        """List the tools by what the operator allows; `make` makes the sandbox, which the first call loads."""
+        super().__init__(_PROVIDER, _tools(policy))
+        self._policy = policy
+        self._make = make
+
+    @cached_property
+    def _sandbox(self) -> Sandbox:
+        return self._make()
 
     async def invoke(self, name: str, args: dict[str, Any], ctx: CallContext) -> ToolResult:
         """Call a tool. Raises ProviderError: POLICY_DENIED and SANDBOX_UNAVAILABLE as codes of their own."""
@@ -210,7 +112,7 @@ class SandboxProvider(Toolset):
         Raises ProviderError for a command that could reach the network.
         """
         self._require_open()
-        if name == "sandbox.exec" and self._sandbox.policy.network:
+        if name == "sandbox.exec" and self._policy.network:
             raise ProviderError("The command could reach the network: what it did there is unknown.", cause=None)
         return None
 
@@ -223,7 +125,7 @@ class SandboxProvider(Toolset):
         self._require_open()
         try:
             if name == "sandbox.exec":
-                return _exec_preview(arguments(ExecArgs, args), self._sandbox.policy, sandbox)
+                return _exec_preview(arguments(ExecArgs, args), self._policy, sandbox)
             if name == "sandbox.write_files":
                 return _write_preview(arguments(WriteArgs, args))
             if name == "sandbox.collect":
@@ -236,7 +138,8 @@ class SandboxProvider(Toolset):
 
     async def close(self) -> None:
         await super().close()
-        await self._sandbox.close()
+        if "_sandbox" in vars(self):
+            await self._sandbox.close()
 
     # --- the tools
 
@@ -247,6 +150,8 @@ class SandboxProvider(Toolset):
         return ToolResult(msgspec.to_builtins(WriteResult(files=written)))
 
     async def _exec(self, asked: ExecArgs, ctx: CallContext) -> ToolResult:
+        from remit.parts.sandbox.sandbox import SandboxRequest  # noqa: PLC0415 - few processes run a command
+
         wanted = SandboxRequest(
             conversation=ctx.conversation,
             key=ctx.idempotency_key,
@@ -373,5 +278,6 @@ def _media_type(path: str) -> str:
 
 
 def open_sandbox_tools(opening: Opening) -> tuple[SandboxProvider]:
-    """The provider of the sandbox that the settings describe."""
-    return (SandboxProvider(open_sandbox(opening.settings)),)
+    """The provider of the sandbox that the settings describe. Raises SettingsError."""
+    policy = policy_of(own_settings(opening.settings))
+    return (SandboxProvider(policy, partial(open_sandbox, opening.settings)),)

@@ -13,11 +13,12 @@ import msgspec
 
 from remit.clock import SystemClock
 from remit.ids import new_id
-from remit.parts.sandbox.artifacts import Collected, TooManyError, collect, shown
+from remit.parts.sandbox.artifacts import Collected, SnapshotLostError, TooManyError, collect, shown
 from remit.parts.sandbox.commands import Finder
 from remit.parts.sandbox.driver import Driver, ProbeReport
 from remit.parts.sandbox.policy import SandboxPolicy, merged, narrowed, terms_of
-from remit.parts.sandbox.snapshots import SnapshotLostError, Snapshots, WorkspaceSnapshot, name_of
+from remit.parts.sandbox.shapes import ChangedFile
+from remit.parts.sandbox.snapshots import Snapshots, WorkspaceSnapshot, name_of
 from remit.parts.sandbox.workspaces import Workspace, Workspaces, recover
 from remit.process.enclosure import INPUTS, FolderMount, Listener, ProgramRun, SandboxUnavailableError, Spec, quiet
 
@@ -42,15 +43,6 @@ class SandboxRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Layers of the skills of the caller."""
     layers: tuple[Mapping[str, Any], ...] = ()
     """Layers of the call, that make this stricter."""
-
-
-class ChangedFile(msgspec.Struct, frozen=True):
-    """A file that a run made, changed or deleted."""
-
-    path: str
-    change: str
-    """`created`, `changed` or `deleted`."""
-    bytes: int
 
 
 class Ran(msgspec.Struct, frozen=True, kw_only=True):

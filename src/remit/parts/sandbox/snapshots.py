@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 
 from remit.canonical import digest
-from remit.parts.sandbox.artifacts import FolderEntry, walk
+from remit.parts.sandbox.artifacts import FolderEntry, SnapshotLostError, walk
 from remit.parts.sandbox.identity import identity
 from remit.parts.sandbox.workspaces import empty
 
@@ -66,10 +66,6 @@ class WorkspaceSnapshot(msgspec.Struct, frozen=True):
         return digest(
             {path: [entry.kind, entry.mode, entry.sha256, entry.target] for path, entry in self.entries.items()}
         )
-
-
-class SnapshotLostError(Exception):
-    """The bytes of a snapshot are not there any more."""
 
 
 class Snapshots:

@@ -11,16 +11,15 @@ from typing import TYPE_CHECKING, Final
 from remit.errors import SettingsError
 from remit.parts.sandbox.commands import Commands, Finder, ImageCommands
 from remit.parts.sandbox.driver import Isolation
-from remit.parts.sandbox.enclosure import SandboxEnclosures
 from remit.parts.sandbox.policy import SandboxPolicy, read
-from remit.parts.sandbox.sandbox import Sandbox
 from remit.parts.sandbox.settings import SandboxSettings
-from remit.parts.sandbox.workspaces import Workspaces
 from remit.process.enclosure import RunLimits
 from remit.settings.parts import settings_of
 
 if TYPE_CHECKING:
     from remit.parts.sandbox.driver import Driver
+    from remit.parts.sandbox.enclosure import SandboxEnclosures
+    from remit.parts.sandbox.sandbox import Sandbox
     from remit.settings import Settings
 
 _ROOTS: Final = Path("/var/lib/remit/sandbox")
@@ -34,6 +33,9 @@ def own_settings(settings: Settings) -> SandboxSettings:
 
 def open_sandbox(settings: Settings) -> Sandbox:
     """The sandbox that the settings describe."""
+    from remit.parts.sandbox.sandbox import Sandbox  # noqa: PLC0415 - few processes run something there
+    from remit.parts.sandbox.workspaces import Workspaces  # noqa: PLC0415 - the same
+
     sandbox_settings = own_settings(settings)
     folder = folder_of(settings)
     driver = open_driver(sandbox_settings.driver, sandbox_settings, folder)
@@ -42,6 +44,8 @@ def open_sandbox(settings: Settings) -> Sandbox:
 
 def open_enclosures(settings: Settings) -> SandboxEnclosures:
     """Return what runs the operator's own tools and servers in the sandbox, with a driver of its own."""
+    from remit.parts.sandbox.enclosure import SandboxEnclosures  # noqa: PLC0415 - few processes run something there
+
     sandbox_settings = own_settings(settings)
     return SandboxEnclosures(open_sandbox(settings), finder_of(sandbox_settings), folder_of(settings))
 

@@ -53,7 +53,7 @@ def open_providers(opening: Opening) -> tuple[ToolProvider, ...]:
             WorkFolder(opening.settings),
             store,
             opening.clock,
-            opening.enclosures,
+            opening.enclosures(),
             partial(_open_tools, opening.settings, opening.journal),
             opening.door,
             lambda names: opening.skills().files(names),

@@ -156,9 +156,9 @@ class FunctionProvider:
         *,
         provider_id: str = PROVIDER_ID,
         threads: Threads | None = None,
-        enclosures: Enclosures | None = None,
+        enclosures: Callable[[], Enclosures] | None = None,
     ) -> None:
-        """Take the tools; synchronous functions run in `threads`, sandboxed ones in `enclosures`.
+        """Take the tools; synchronous functions run in `threads`, sandboxed ones in what `enclosures` returns.
 
         Raises NameInvalidError if two have one name.
         """
@@ -195,7 +195,7 @@ class FunctionProvider:
             return await tool.invoke(args, ctx, self._threads)
         if self._enclosures is None:  # never in this process instead (rule 9)
             raise ProviderError("there is no sandbox for it here", cause=None, code=Code.SANDBOX_UNAVAILABLE)
-        return await call_enclosed(tool, tool.terms, args, ctx, self._enclosures)
+        return await call_enclosed(tool, tool.terms, args, ctx, self._enclosures())
 
     def slots(self, name: str) -> asyncio.Semaphore | None:
         tool = self._tools.get(name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from remit.codes import Code
@@ -13,7 +13,7 @@ from remit.process.enclosure import CommandMissingError, Enclosures, LooserError
 from remit.settings.mcp import McpServer, terms_of
 
 
-def launch_of(server: McpServer, enclosures: Enclosures) -> Launch | None:
+def launch_of(server: McpServer, enclosures: Callable[[], Enclosures]) -> Launch | None:
     """Return what starts the server; None if it runs without a sandbox.
 
     The launch raises ProviderError: SANDBOX_UNAVAILABLE or POLICY_DENIED if the server cannot be run on its terms. It
@@ -28,7 +28,7 @@ def launch_of(server: McpServer, enclosures: Enclosures) -> Launch | None:
     ) -> asyncio.SubprocessTransport:
         program = Program(name=f"mcp_{server.name}", command=tuple(command), cwd=Path(cwd), env=env, terms=terms)
         try:
-            return await enclosures.start(program, protocol)
+            return await enclosures().start(program, protocol)
         except SandboxUnavailableError as error:
             reason = f"{error}. {error.remedy or '`remit sandbox probe` shows what is missing.'}"
             raise ProviderError(reason, cause=Code.SpawnFailed, code=Code.SANDBOX_UNAVAILABLE) from error
