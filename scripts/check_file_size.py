@@ -2,9 +2,10 @@
 
 A file has at most 600 lines and a function at most 60, its docstring counted. There are no exceptions.
 
-A crumb is a file of the source below the floor whose names one neighbour alone imports, and could hold. The floor only
-rises. A file that is imported as a module, inside a function, or by a reference has a reason to be one; so have those
-of `APART`, by name.
+A crumb is a file of the source below the floor that only its own folder imports: it belongs into a neighbour. The
+floor only rises. Some kinds have a reason to be a file: one that nothing imports (a command, a page of a plugin, what
+runs by itself), one that is imported inside functions alone or as a module, one that a reference names, and one whose
+users have no room for it. Those of `APART` have theirs by name.
 """
 
 import ast
@@ -19,8 +20,9 @@ FLOOR: Final = 120
 APART: Final = frozenset(
     {
         "remit/evidence/ed25519.py",  # shipped as a file in each package
-        "remit/providers/mcp/oauth.py",  # sees the MCP SDK, which few modules do
-        "remit/providers/mcp/connection.py",  # sees the MCP SDK
+        "remit/parts/adapters/caller.py",  # its users need a framework each, and none the others'
+        "remit/parts/notify/method.py",  # needs aiohttp, which only channels load
+        "remit/parts/web/shapes.py",  # the tools' schemas, without the libraries that read pages
     }
 )
 FOLDERS: Final = ("src", "testing", "tests", "bench", "scripts")
@@ -67,35 +69,38 @@ def _functions(node: ast.AST, prefix: str = "") -> Iterator[tuple[str, int]]:
 
 
 def crumbs(sources: Mapping[str, str], floor: int = FLOOR) -> list[str]:
-    """Every module, by its path below `src`, that belongs into the one neighbour that imports it: one sentence each."""
+    """Every module, by its path below `src`, that belongs into a neighbour of its folder: one sentence each."""
     users: dict[str, set[str]] = {}
+    needed: set[tuple[str, str]] = set()
     for path, source in sources.items():
         tree = ast.parse(source, path)
-        local = {
-            id(node) for function in ast.walk(tree) if isinstance(function, _FUNCTIONS) for node in ast.walk(function)
-        }
+        lazy = {id(node) for block in ast.walk(tree) if _is_lazy(block) for node in ast.walk(block)}
         for node in ast.walk(tree):
             for name in _mentioned(node):
-                users.setdefault(name, set()).add("" if id(node) in local or isinstance(node, ast.Constant) else path)
+                users.setdefault(name, set()).add("" if isinstance(node, ast.Constant) else path)
+                if id(node) not in lazy:
+                    needed.add((name, path))
     lines = {path: len(source.splitlines()) for path, source in sources.items()}
     return [
-        f"{path}: {size} lines, {floor} are the least: fold it into {user}, its only user"
+        f"{path}: {size} lines, {floor} are the least: fold it into {' or '.join(rooms)}"
         for path, size in lines.items()
         if size < floor and path not in APART
-        for user in _neighbour(path, users.get(path.removesuffix(".py").replace("/", "."), set()))
-        if size + lines[user] <= FILE_LINES
+        for name in (path.removesuffix(".py").replace("/", "."),)
+        for rooms in (sorted(user for user in _neighbours(path, users.get(name, set())) if (name, user) in needed),)
+        if any(size + lines[user] <= FILE_LINES for user in rooms)
     ]
 
 
-def _neighbour(path: str, users: set[str]) -> Iterator[str]:
-    """The only user of a module, if it is a module beside it."""
-    if len(users) == 1:
-        for user in users:
-            if user and Path(user).parent == Path(path).parent and Path(user).stem != "__init__":
-                yield user
+def _is_lazy(node: ast.AST) -> bool:
+    """Return whether it is a function, or read for types alone."""
+    is_typing = isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
+    return is_typing or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
 
 
-_FUNCTIONS: Final = ast.FunctionDef | ast.AsyncFunctionDef
+def _neighbours(path: str, users: set[str]) -> set[str]:
+    """The users of a module, if all of them are modules beside it."""
+    is_inside = all(user and Path(user).parent == Path(path).parent and Path(user).stem != "__init__" for user in users)
+    return users if is_inside else set()
 
 
 def _mentioned(node: ast.AST) -> Iterator[str]:

@@ -7,7 +7,7 @@ import pytest
 
 from remit.journal.event import StreamTally
 from remit.pages.chart import first_hour
-from remit.pages.memory import FRESH, OLD, Day
+from remit.pages.page import FRESH, OLD, Day
 from remit_testing.clock import START
 
 pytestmark = pytest.mark.slow

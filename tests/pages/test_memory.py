@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from remit import Remit, Run, recipe, tool
-from remit.pages import memory as memory_module
-from remit.pages.memory import KEPT, Memory
+from remit.pages import page as memory_module
+from remit.pages.page import KEPT, Memory
 
 pytestmark = pytest.mark.slow
 

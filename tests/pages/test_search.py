@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from remit import Remit, Run, recipe, tool
-from remit.pages.memory import RECENT, Memory
-from remit.pages.page import DOORS, QUESTIONS
+from remit.pages.page import DOORS, QUESTIONS, RECENT, Memory
 from remit.pages.renderer import entries_of
 from remit.pages.table import PAGES
 from remit.service.options import Options

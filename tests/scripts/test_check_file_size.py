@@ -5,6 +5,7 @@ import pytest
 from scripts.check_file_size import FILE_LINES, FUNCTION_LINES, crumbs, findings, main, measure
 
 FILE = "src/remit/gateway.py"
+LAZY = "def g():\n    from remit.a.crumb import f\n"
 FUNCTION = "src/remit/gateway.py::Gateway.call"
 
 
@@ -28,21 +29,40 @@ class TestCrumbs:
     IMPORT = "from remit.a.crumb import f\n"
 
     def test_a_small_file_with_one_user_beside_it_is_found(self) -> None:
-        problem = "remit/a/crumb.py: 1 lines, 2 are the least: fold it into remit/a/user.py, its only user"
+        problem = "remit/a/crumb.py: 1 lines, 2 are the least: fold it into remit/a/user.py"
         assert crumbs({"remit/a/crumb.py": "f = 1\n", self.USER: self.IMPORT}, floor=2) == [problem]
+
+    def test_one_with_several_users_beside_it_is_found(self) -> None:
+        others = {self.USER: self.IMPORT, "remit/a/other.py": self.IMPORT, "remit/a/lazy.py": LAZY}
+        (problem,) = crumbs({"remit/a/crumb.py": "f = 1\n", **others}, floor=2)
+        assert problem.endswith("fold it into remit/a/other.py or remit/a/user.py")
 
     @pytest.mark.parametrize(
         "others",
         [
+            {},
             {USER: IMPORT, "remit/b.py": IMPORT},
+            {USER: IMPORT, "remit/b.py": LAZY},
             {"remit/b.py": IMPORT},
             {"remit/a/__init__.py": IMPORT},
-            {USER: "def g():\n    from remit.a.crumb import f\n"},
+            {USER: LAZY},
+            {USER: "if TYPE_CHECKING:\n    from remit.a.crumb import f\n"},
             {USER: "from remit.a import crumb\n"},
             {USER: "REFERENCE = 'remit.a.crumb:f'\n"},
             {USER: IMPORT + "\n" * FILE_LINES},
         ],
-        ids=["two users", "elsewhere", "package", "lazy", "module", "reference", "too long"],
+        ids=[
+            "command",
+            "elsewhere too",
+            "lazily elsewhere",
+            "elsewhere",
+            "package",
+            "lazy",
+            "types",
+            "module",
+            "reference",
+            "too long",
+        ],
     )
     def test_a_file_with_a_reason_is_left_alone(self, others: dict[str, str]) -> None:
         assert crumbs({"remit/a/crumb.py": "f = 1\n", **others}, floor=2) == []

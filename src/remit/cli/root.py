@@ -61,40 +61,49 @@ def _flushed(name: str) -> bool:
     return True
 
 
+_HERE: Final = "remit.cli.commands"
 _CORE: Final[dict[str, LazyCommand]] = {
     "init": LazyCommand("Run", "Start a project: settings, a working example and a test."),
     "run": LazyCommand("Run", "Run a recipe or a plan, and show its result."),
-    "resume": LazyCommand("Run", "Continue jobs that stopped or are waiting."),
-    "retry": LazyCommand("Run", "Run a failed or cancelled job again, keeping its finished steps."),
+    "resume": LazyCommand("Run", "Continue jobs that stopped or are waiting.", f"{_HERE}.run:resume"),
+    "retry": LazyCommand(
+        "Run", "Run a failed or cancelled job again, keeping its finished steps.", f"{_HERE}.run:retry"
+    ),
     "jobs": LazyCommand("Look", "List jobs, newest first."),
     "show": LazyCommand("Look", "Show a job (input, steps, result), or one of its steps."),
-    "sessions": LazyCommand("Look", "List sessions: calls that no job made."),
-    "usage": LazyCommand("Look", "Show what models used: requests, tokens, dollars."),
+    "sessions": LazyCommand("Look", "List sessions: calls that no job made.", f"{_HERE}.jobs:sessions"),
+    "usage": LazyCommand("Look", "Show what models used: requests, tokens, dollars.", f"{_HERE}.jobs:usage"),
     "trace": LazyCommand("Look", "Show what a job did: times, versions, approvals."),
     "replay": LazyCommand("Look", "Run a job's code against its record, and report differences."),
-    "artifacts": LazyCommand("Look", "List, print or save the files that a job produced."),
+    "artifacts": LazyCommand("Look", "List, print or save the files that a job produced.", f"{_HERE}.show:artifacts"),
     "verify": LazyCommand("Look", "Check that no recorded event was changed."),
-    "recipes": LazyCommand("Look", "List the recipes and their parameters, or show one."),
+    "recipes": LazyCommand("Look", "List the recipes and their parameters, or show one.", f"{_HERE}.tools:recipes"),
     "tools": LazyCommand("Look", "List the tools, or show one."),
     "confirm": LazyCommand("Decide", "List pending approvals and questions, or answer one or many."),
     "decide": LazyCommand("Decide", "Resolve a step whose outcome is unknown."),
-    "signal": LazyCommand("Decide", "Send a signal to a job."),
-    "cancel": LazyCommand("Decide", "Stop a job for good."),
+    "signal": LazyCommand("Decide", "Send a signal to a job.", f"{_HERE}.decide:signal"),
+    "cancel": LazyCommand("Decide", "Stop a job for good.", f"{_HERE}.decide:cancel"),
     "policy": LazyCommand("Decide", "Check and explain the rules: who may call which tool, and who must approve."),
     "mcp": LazyCommand("Operate", "Use MCP servers, and serve tools to MCP clients."),
     "token": LazyCommand("Operate", "Manage the tokens of clients that connect over HTTP."),
-    "serve": LazyCommand("Operate", "Serve the HTTP API, the console and MCP, and run jobs and TOOL tickets."),
+    "serve": LazyCommand(
+        "Operate", "Serve the HTTP API, the console and MCP, and run jobs and TOOL tickets.", f"{_HERE}.worker:serve"
+    ),
     "worker": LazyCommand("Operate", "Run due jobs until stopped."),
     "journal": LazyCommand("Operate", "Move or back up the journal, prune records, or seal it."),
-    "workers": LazyCommand("Operate", "List the processes that run jobs, and the code they run."),
+    "workers": LazyCommand(
+        "Operate", "List the processes that run jobs, and the code they run.", f"{_HERE}.worker:workers"
+    ),
     "api": LazyCommand("Operate", "List the operations of the HTTP API, or call one and print its answer as JSON."),
     "config": LazyCommand("Operate", "Show every setting and where it came from."),
-    "trust": LazyCommand("Operate", "Let this folder's settings run code and allow calls."),
-    "parts": LazyCommand("Operate", "List the parts of Remit: where each is from, and what it brings."),
+    "trust": LazyCommand("Operate", "Let this folder's settings run code and allow calls.", f"{_HERE}.config:trust"),
+    "parts": LazyCommand(
+        "Operate", "List the parts of Remit: where each is from, and what it brings.", f"{_HERE}.doctor:parts"
+    ),
     "doctor": LazyCommand("Operate", "Check that Remit has everything it needs."),
-    "completion": LazyCommand("Operate", "Print a shell completion script."),
+    "completion": LazyCommand("Operate", "Print a shell completion script.", f"{_HERE}.doctor:completion"),
 }
-"""The core's commands; the module of the same name in remit.cli.commands holds each."""
+"""The core's commands; the module that a reference names in remit.cli.commands holds each, or the one of its name."""
 _SECTIONS: Final = ("Run", "Look", "Decide", "Work", "Operate")
 _OF_PARTS: Final = {
     command.word: LazyCommand(command.section, command.about, command.command)
@@ -165,7 +174,7 @@ def _version(context: click.Context, _parameter: click.Parameter, value: bool) -
 
 @click.group(
     cls=Root,
-    package="remit.cli.commands",
+    package=_HERE,
     entries=COMMANDS,
     epilog=_epilog(),
     context_settings={"help_option_names": ["-h", "--help"]},

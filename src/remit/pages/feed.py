@@ -16,8 +16,7 @@ from remit.errors import RemitError
 from remit.http.access import RequestPlaces
 from remit.http.problem import HttpProblem
 from remit.pages.live import Make, PageChannels
-from remit.pages.memory import Memory
-from remit.pages.page import SAFE, Page, PageRequest, PageView, find, zone_of
+from remit.pages.page import SAFE, Memory, Page, PageRequest, PageView, find, zone_of
 from remit.pages.renderer import entries_of, render, shell_for
 from remit.randomness import salt
 from remit.service.reach import check_reach

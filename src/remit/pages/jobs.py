@@ -1,4 +1,4 @@
-"""Jobs: the list, filtered by its address and read page by page."""
+"""Jobs: the list, filtered by its address and read page by page, and a form that starts one from a recipe."""
 
 from __future__ import annotations
 
@@ -8,17 +8,23 @@ from typing import Any, ClassVar, Final, Literal, Self
 import msgspec
 
 from remit.codes import Code
-from remit.errors import RecordPrunedError, UsageError
+from remit.errors import RecordPrunedError, RemitError, UsageError
 from remit.journal.labels import Conditions
 from remit.pages.actions import label_conditions
+from remit.pages.fields import Field, args_of
+from remit.pages.fields import fields_of as form_fields_of
 from remit.pages.filter_line import STATES, Filter, completions, fields_of, micros_of
 from remit.pages.filter_line import line_of as line_of_filter
 from remit.pages.page import Page, PageFile, PageRequest, PageView, See, brief, link
 from remit.record.job_table import job_table
 from remit.record.search import FoundPage, JobSearch
 from remit.record.states import JobState, standing
+from remit.record.values import given_of
 from remit.record.views import JobRow
+from remit.service.options import Options
+from remit.service.recipes import Outline
 from remit.service.saved_views import SavedView
+from remit.wiring.capabilities import FIRST_PARTY
 
 _PAGE: Final = 50
 _TABLE: Final = 1_000
@@ -270,6 +276,106 @@ def _conditions(query: JobsQuery) -> Conditions:
     return conditions._replace(labels={_NAME: query.recipe} | conditions.labels) if query.recipe else conditions
 
 
+_INNER: Final = frozenset(name for part in FIRST_PARTY for name in part.inner_recipes)
+"""Recipes that commands start, rather than people."""
+_OURS: Final = frozenset(reference.rpartition(":")[2] for part in FIRST_PARTY for reference in part.recipes)
+
+
+class RecipesPage(PageView, frozen=True, kw_only=True):
+    """The recipes of this server, those of its project first."""
+
+    template: ClassVar[str] = "recipes.html"
+    recipes: tuple[Outline, ...]
+
+
+class From(msgspec.Struct, frozen=True, kw_only=True):
+    """An earlier job whose input fills the form."""
+
+    job: str = ""
+
+
+class StartPage(PageView, frozen=True, kw_only=True):
+    """The form of one recipe."""
+
+    template: ClassVar[str] = "start.html"
+    name: str
+    about: str
+    job: str
+    """The job whose input fills it; empty: its defaults do."""
+    fields: tuple[Field, ...]
+    job_title: str
+    wrong: str = ""
+
+
+class StartForm(msgspec.Struct, frozen=True, kw_only=True):
+    """What was filled in."""
+
+    name: tuple[str, ...] = ()
+    value: tuple[str, ...] = ()
+    job: str = ""
+    title: str = ""
+
+
+async def recipes(request: PageRequest) -> RecipesPage:
+    """List what can be started."""
+    outlines = [outline for outline in request.service.recipes.outlines() if outline.name not in _INNER]
+    return RecipesPage(title="Start a job", recipes=tuple(sorted(outlines, key=lambda outline: outline.name in _OURS)))
+
+
+async def form(request: PageRequest) -> StartPage:
+    """Show the form. Raise NotFoundError."""
+    return await _form(request, request.query.job)
+
+
+async def start(request: PageRequest) -> StartPage | See:
+    """Create the job, and go to it; or show the form again with what is wrong."""
+    start_form: StartForm = request.form
+    name, known = request.path["recipe"], request.service.recipes.form(request.path["recipe"])
+    try:
+        args = (
+            args_of(start_form.name, start_form.value, await _args(request, start_form.job), known.schema)
+            if known.schema["properties"]
+            else {}
+        )
+        options = Options(
+            title=start_form.title.strip(), principal=request.principal, tools=request.access.tools or None
+        )
+        job = await request.service.jobs.start_named(name, args, options)
+    except RemitError as error:
+        return await _form(request, start_form.job, error.message, start_form)
+    return See(link("/jobs/{}", job))
+
+
+async def _form(request: PageRequest, job: str, wrong: str = "", start_form: StartForm | None = None) -> StartPage:
+    name = request.path["recipe"]
+    known = request.service.recipes.form(name)
+    fields = form_fields_of(await _args(request, job), known.schema) if known.schema["properties"] else ()
+    if start_form is not None and len(start_form.value) == len(fields):
+        fields = tuple(
+            field if field.kind == "file" else msgspec.structs.replace(field, text=text)
+            for field, text in zip(fields, start_form.value, strict=True)
+        )
+    view = await request.service.recipes.view(name)
+    return StartPage(
+        title=f"Start {name}",
+        status=400 if wrong else 200,
+        name=name,
+        about=view.about,
+        job=job,
+        fields=fields,
+        job_title=start_form.title if start_form is not None else "",
+        wrong=wrong,
+    )
+
+
+async def _args(request: PageRequest, job: str) -> dict[str, Any]:
+    """Return what fills the form: an earlier input, or the defaults."""
+    known = request.service.recipes.form(request.path["recipe"])
+    earlier = given_of((await request.service.jobs.view(await request.service.jobs.find(job))).input) if job else {}
+    args: dict[str, Any] = {**known.defaults, **(earlier if isinstance(earlier, dict) else {})}
+    return {name: value for name, value in args.items() if name in known.schema["properties"]}
+
+
 PAGES: Final = (
     Page(
         path="/jobs",
@@ -286,4 +392,7 @@ PAGES: Final = (
     Page(path="/jobs.csv", scope="read", handler=table, query=JobsQuery),
     Page(path="/views/save", scope="read", handler=save, form=Save),
     Page(path="/views/remove", scope="read", handler=remove, form=Remove),
+    Page(path="/start", scope="read", handler=recipes),
+    Page(path="/start/{recipe}", scope="read", handler=form, query=From),
+    Page(path="/start/{recipe}", scope="call", handler=start, form=StartForm),
 )

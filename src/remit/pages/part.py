@@ -21,8 +21,7 @@ from remit.http.router import REQUEST, RouterRequest
 from remit.pages import login, renderer
 from remit.pages.entry import ConsoleEntry, Visitor
 from remit.pages.feed import PATH, STATUS, LiveFeed
-from remit.pages.memory import Memory
-from remit.pages.page import SAFE, Page, PageFile, PageRequest, PageView, See, find, link, look_of, zone_of
+from remit.pages.page import SAFE, Memory, Page, PageFile, PageRequest, PageView, See, find, link, look_of, zone_of
 from remit.pages.renderer import entries_of, render, shell_for
 from remit.service.reach import check_reach
 

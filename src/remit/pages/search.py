@@ -12,8 +12,7 @@ import msgspec
 
 from remit.errors import NotFoundError
 from remit.pages.jobs import JobListRow, line_of
-from remit.pages.memory import Recent
-from remit.pages.page import LOOK, LOOKS, Page, PageRequest, PageView, See, link
+from remit.pages.page import LOOK, LOOKS, Page, PageRequest, PageView, Recent, See, link
 from remit.record.search import JobSearch
 from remit.service.saved_views import SavedView
 from remit.service.visible import sees_tool

@@ -1,10 +1,11 @@
-"""`remit jobs`: a list of jobs."""
+"""Lists of what was done: `remit jobs`, `remit sessions` and `remit usage`."""
 
 from __future__ import annotations
 
 import asyncio
 import shutil
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -26,7 +27,8 @@ if TYPE_CHECKING:
     from remit.cli.access import Opened
     from remit.cli.output import OutputChannel
     from remit.errors import JournalError
-    from remit.record.views import JobRow
+    from remit.record.usage import BudgetRow, By, UsageRow
+    from remit.record.views import JobRow, SessionRow
 
 
 @click.command("jobs")
@@ -264,3 +266,80 @@ class _Told:
         else:
             parts = (clock_time(row.updated_at), row.job, shown, row.name, one_line(happening))
             self._state.output.out.line("  ".join(filter(None, parts)))
+
+
+@click.command("sessions")
+@click.option("--limit", metavar="N", default=20, type=click.IntRange(1, 10_000), help="Show at most N. Default: 20.")
+@json_option("the sessions")
+@pass_state
+def sessions(state: CommandState, limit: int) -> int:
+    """List sessions: calls that no job made.
+
+    Each connection of an MCP client is a session, and so is each program that calls tools itself. Newest first; `remit
+    trace SESSION` shows what one of them did.
+    """
+    rows = state.ask(lambda remit: remit.service.sessions.rows(limit=limit), code="unused")
+    return state.listing(rows, _print_sessions, "no sessions yet")
+
+
+def _print_sessions(state: CommandState, rows: list[SessionRow]) -> None:
+    from remit.cli.tables import TableColumn, moment, table
+
+    columns = (
+        "SESSION",
+        TableColumn("BEGAN", style="dim"),
+        TableColumn("LAST", style="dim"),
+        TableColumn("WHO", whole=False),
+    )
+    lines = [(row.session, moment(row.created_at), moment(row.updated_at), row.title) for row in rows]
+    table(state.output.out, columns, lines)
+
+
+_BY = ("job", "principal", "model", "day")
+
+
+@click.command("usage")
+@click.option("--by", type=click.Choice(_BY), default="model", help="Group by this. Default: model.")
+@click.option(
+    "--days",
+    metavar="N",
+    type=click.IntRange(1, 36_500),
+    default=30,
+    help="Look back N days (UTC), today included. Default: 30.",
+)
+@click.option("--budgets", is_flag=True, help="Show how full the budgets of models are.")
+@json_option("the sums")
+@pass_state
+def usage(state: CommandState, by: By, days: int, *, budgets: bool) -> int:
+    """Show what models used: requests, tokens, dollars.
+
+    Costs are estimates; what has no known price is not counted as 0. An answer that never arrived counts as the most it
+    could have used.
+    """
+    from remit.clock import DAY
+
+    if budgets:
+        state_rows = state.ask_here(lambda remit: remit.service.usage.budgets(), code="unused")
+        return state.listing(state_rows, _print_budgets, "no budget of models is set: models.budgets")
+    rows = state.ask_here(
+        lambda remit: remit.service.usage.rows(by, since=(remit.clock.now() // DAY - days + 1) * DAY), code="unused"
+    )
+    return state.listing(rows, partial(_print_usage, by), f"no model was used in the last {days} days")
+
+
+def _print_budgets(state: CommandState, rows: list[BudgetRow]) -> None:
+    from remit.cli.tables import table
+
+    columns = ("BUDGET", "OF", "PERIOD", "%", "TAKEN")
+    table(
+        state.output.out, columns, [(row.budget, row.share, row.period, f"{row.percent:g}", row.words) for row in rows]
+    )
+
+
+def _print_usage(by: By, state: CommandState, rows: list[UsageRow]) -> None:
+    from remit.cli.tables import table
+    from remit.record.usage import priced
+
+    columns = (by.upper(), "REQUESTS", "TOKENS", "US$")
+    lines = [(row.name, str(row.calls), str(row.tokens), priced(row.cost, row.unpriced)) for row in rows]
+    table(state.output.out, columns, lines)

@@ -1,8 +1,9 @@
-"""`remit run`: start a job from a recipe or a plan, and see it through."""
+"""Jobs set going: `remit run`, `remit resume` and `remit retry`."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -11,9 +12,10 @@ import click
 from remit.cli import complete, exit_codes
 from remit.cli.context import CommandState
 from remit.cli.options import json_option, pass_state, wait_option
-from remit.cli.output import reserved_stdout
+from remit.cli.output import clean, reserved_stdout
 from remit.cli.runnable import from_module, list_runnable
 from remit.cli.values import json_object, pairs
+from remit.errors import ChainBrokenError, StateError
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -186,3 +188,89 @@ def _explain(context: click.Context, state: CommandState, name: str) -> int:
         recipe_help(formatter, what)
     click.echo(formatter.getvalue().rstrip("\n"))
     return exit_codes.OK
+
+
+_OPEN: Final = ("pending", "running", "waiting")
+_MOST: Final = 10_000
+
+
+@click.command("resume")
+@click.argument("jobs", nargs=-1, metavar="[JOB]...", shell_complete=complete.jobs)
+@click.option("--all", "everything", is_flag=True, help="Every job that has not ended.")
+@wait_option
+@json_option("job, state, and result or error; a list for several jobs")
+@pass_state
+@click.pass_context
+def resume(context: click.Context, state: CommandState, jobs: tuple[str, ...], everything: bool, patient: bool) -> int:
+    """Continue jobs that stopped or are waiting.
+
+    Recorded steps are not done again. A job whose process died is taken over at once; a job that another process is
+    running is only watched. Otherwise this works like `remit run`. JOB is an id, a unique ending of one, or `last`.
+    Damaged jobs are named and left out by --all; the status is then 7.
+    """
+    if bool(jobs) == everything:
+        raise click.UsageError("Give JOB or --all.", context)
+    from remit.cli.job_worker import work_on
+    from remit.cli.runnable import count_in_files_of
+
+    damaged: list[str] = []
+
+    async def choose(remit: Opened, _new: str) -> list[str]:
+        if everything:
+            listed = await remit.service.jobs.rows(_OPEN, limit=_MOST)
+            for row in listed:
+                try:
+                    with suppress(StateError):  # it has ended since it was listed: how it ended is shown all the same
+                        await _wake(state, remit, row.job)
+                except ChainBrokenError as error:  # no worker continues it
+                    state.output.err.line(f"{state.output.err.style('damaged', 'fail')} {clean(str(error))}")
+                    damaged.append(row.job)
+            return [row.job for row in listed if row.job not in damaged]
+        job_ids = list(dict.fromkeys([await remit.service.jobs.find(job) for job in jobs]))
+        for job in job_ids:
+            await _wake(state, remit, job)
+        return job_ids
+
+    count_in_files_of(state, jobs, _OPEN if everything else ())
+    status = work_on(state, choose, patient=patient)
+    return exit_codes.DAMAGED if damaged else status
+
+
+async def _wake(state: CommandState, remit: Opened, job: str) -> None:
+    """Make a job due; say who works on it, if someone does."""
+    from remit.record.states import holder, is_held
+
+    row = await remit.service.jobs.row(job)
+    if is_held(row):
+        state.note(f"{holder(row)} is running {job}")
+    await remit.service.jobs.resume(job)
+
+
+@click.command("retry")
+@click.argument("job", shell_complete=complete.jobs)
+@click.option(
+    "--from", "step", default="", metavar="STEP", help="Run again from this step. Default: the one that failed."
+)
+@click.option("--repeat", is_flag=True, help="Repeat calls that took effect, or may have.")
+@click.option("--reason", default="", help="The reason; it is recorded.")
+@wait_option
+@json_option("job, state, and result or error")
+@pass_state
+def retry(state: CommandState, job: str, step: str, repeat: bool, reason: str, patient: bool) -> int:
+    """Run a failed or cancelled job again, keeping its finished steps.
+
+    Creates a new job that keeps every finished step except the one that failed, and continues from there with the
+    current code. JOB itself is unchanged. With --from, STEP and every step that began after it run again. JOB is an id,
+    a unique ending of one, or `last`.
+    """
+    from remit.cli.job_worker import work_on
+    from remit.cli.runnable import count_in_files_of
+
+    async def choose(remit: Opened, _new: str) -> list[str]:
+        job_id = await remit.service.jobs.find(job)
+        made = await remit.service.jobs.retry(job_id, step, repeat=repeat, reason=reason)
+        state.note(f"retrying {job_id}" + (f"; again: step {', '.join(made.again)}" if made.again else ""))
+        return [made.job]
+
+    count_in_files_of(state, (job,))
+    return work_on(state, choose, patient=patient)

@@ -1,4 +1,4 @@
-"""`remit tools`: what can be called."""
+"""Tools and recipes: `remit tools` and `remit recipes`."""
 
 from __future__ import annotations
 
@@ -158,3 +158,32 @@ def _one(state: CommandState, tool: ToolView) -> None:
         out.line("  " + out.style(title, "dim"))
         for line in clean(pretty(schema)).split("\n") if schema is not None else ["not declared"]:
             out.line("    " + line)
+
+
+@click.command("recipes")
+@click.argument("name", required=False, shell_complete=complete.recipes)
+@json_option("the recipes, or one recipe")
+@pass_state
+def recipes(state: CommandState, name: str | None) -> int:
+    """List the recipes and their parameters, or show one.
+
+    Lists the recipes that ship with Remit and those in the modules of `app.modules`. Parameters in brackets are
+    optional.
+    """
+    from remit.cli.runnable import recipe_views, show_recipes
+
+    if name is None:
+        recipes = recipe_views(state)
+        return state.show(recipes, show_recipes)
+    from remit.cli.runnable import recipe_view
+
+    recipe = recipe_view(state, name)
+    if state.as_json:
+        state.output.json(recipe)
+    else:
+        from remit.cli.runhelp import recipe_help
+
+        formatter = click.get_current_context().make_formatter()
+        recipe_help(formatter, recipe)
+        state.output.out.line(formatter.getvalue().rstrip("\n"))
+    return exit_codes.OK

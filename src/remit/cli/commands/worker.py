@@ -1,4 +1,4 @@
-"""`remit worker`: work on whatever is due."""
+"""Processes that work: `remit worker`, `remit serve` and `remit workers`, which lists them."""
 
 from __future__ import annotations
 
@@ -10,12 +10,14 @@ import click
 
 from remit.cli import exit_codes
 from remit.cli.context import CommandState
-from remit.cli.options import pass_state
+from remit.cli.listen_options import ListenOptions, listening_options
+from remit.cli.options import json_option, pass_state
 from remit.cli.output import counted, reserved_stdout
 from remit.tasks import first
 
 if TYPE_CHECKING:
     from remit.cli.runner import SignalStop
+    from remit.service.workers import WorkerView
 
 _log: Final = logging.getLogger("remit.worker")
 
@@ -72,3 +74,56 @@ async def _work(state: CommandState, concurrency: int | None, stop: SignalStop) 
             await engine.stop()
         _log.info("stopped")
     return exit_codes.OK
+
+
+_SHOWN: Final = 4
+"""Recipes that a line names."""
+
+
+@click.command("workers")
+@json_option("the processes, with the version of each recipe")
+@pass_state
+def workers(state: CommandState) -> int:
+    """List the processes that run jobs, and the code they run.
+
+    These are `remit worker`, `remit serve`, `remit mcp serve`, `remit tickets work` and Python programs that open a
+    Remit. A process that died is left out at once on its own machine, and after jobs.lease_seconds on others. A note
+    names processes that run with an older remit.toml than there is now.
+    """
+    rows = state.ask(lambda remit: remit.service.workers.views(), code="unused")
+    for row in rows:
+        if row.outdated:
+            state.note(
+                f"{row.words} runs with an older remit.toml: its log says why; start it again if the file is right"
+            )
+    return state.listing(rows, _print_workers, "no process runs jobs: start `remit worker`")
+
+
+def _print_workers(state: CommandState, rows: list[WorkerView]) -> None:
+    from remit.cli.tables import TableColumn, moment, table
+
+    columns = ("WORKER", "ROLE", "SINCE", "JOBS", TableColumn("RECIPES", whole=False))
+    lines = [(row.words, row.role, moment(row.since), str(row.jobs), _recipes(row.recipes)) for row in rows]
+    table(state.output.out, columns, lines)
+
+
+def _recipes(recipes: dict[str, str]) -> str:
+    named = [f"{name} {version}" for name, version in recipes.items()]
+    return ", ".join(named[:_SHOWN]) + (f" and {len(named) - _SHOWN} more" if len(named) > _SHOWN else "")
+
+
+@click.command("serve")
+@listening_options(8_320)
+@click.option("--no-work", is_flag=True, help="Take no jobs and tickets; run only the steps that a request waits for.")
+@pass_state
+def serve(state: CommandState, listening: ListenOptions, no_work: bool) -> int:
+    """Serve the HTTP API, the console and MCP, and run jobs and TOOL tickets.
+
+    Answers at /v1, /mcp, /metrics, /health and /openapi.json, and serves the console at /; by default only to this
+    machine. [[clients]] lists who may connect. To listen beyond this machine, every client needs a token and the server
+    a certificate (--tls-cert). On SIGTERM or Ctrl-C, the server goes on answering for serve.drain_seconds; then
+    running calls get jobs.drain_seconds to end. A second signal stops at once.
+    """
+    from remit.cli.server import serve
+
+    return serve(state, listening, work=not no_work)

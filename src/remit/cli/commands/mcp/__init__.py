@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 _HERE: Final = "remit.cli.commands.mcp"
 COMMANDS: Final[dict[str, LazyCommand]] = {
-    "serve": LazyCommand("Clients", "Serve the tools of this project to MCP clients."),
+    "serve": LazyCommand("Clients", "Serve the tools of this project to MCP clients.", f"{_HERE}.wrap:serve_catalog"),
     "wrap": LazyCommand("Clients", "Start an MCP server, and govern the calls to it."),
     "connect": LazyCommand("Clients", "Put Remit into another MCP client's configuration.", f"{_HERE}.connect:connect"),
     "disconnect": LazyCommand(
