@@ -163,9 +163,9 @@ class Views:
         view = self._kept.get(viewer)
         if view is None:
             generation = self._generation
-            seen = await self._tools.visible(viewer.principal, kind="mcp", only=viewer.only, patience_s=patience_s)
-            view = view_of(seen, self._names, viewer.listed)
-            if seen.complete and generation == self._generation:
+            visible = await self._tools.visible(viewer.principal, kind="mcp", only=viewer.only, patience_s=patience_s)
+            view = view_of(visible, self._names, viewer.listed)
+            if visible.complete and generation == self._generation:
                 self._kept[viewer] = view
         return view
 

@@ -63,16 +63,16 @@ def unescaped(text: str) -> str:
     return _ESCAPES.sub(_unescape, text) if "\\" in text else text
 
 
-def _unescape(found: re.Match[str]) -> str:
+def _unescape(match: re.Match[str]) -> str:
     try:
-        plain: str = msgspec.json.decode(f'"{found[0]}"', type=str)
+        plain: str = msgspec.json.decode(f'"{match[0]}"', type=str)
     except msgspec.DecodeError:  # half of a pair of surrogates
-        return found[0]
+        return match[0]
     return plain
 
 
-def _decode(found: re.Match[str]) -> str:
-    return bytes.fromhex(found[0].replace("%", "")).decode(errors="replace")
+def _decode(match: re.Match[str]) -> str:
+    return bytes.fromhex(match[0].replace("%", "")).decode(errors="replace")
 
 
 BUCKETS: Final = 1 << 16

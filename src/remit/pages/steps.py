@@ -217,7 +217,7 @@ def _came(wait: Waited, narrative: StepNarrative) -> int | None:
     """Return when what it waited for came, as far as that is recorded beside the wait itself."""
     if wait.due_at is not None and (wait.timed_out or wait.type == "timer"):
         return wait.due_at
-    confirmation = next((asked for asked in narrative.confirmations if asked.confirmation == wait.key), None)
+    confirmation = next((question for question in narrative.confirmations if question.confirmation == wait.key), None)
     approved = confirmation is not None and len(confirmation.decisions) >= confirmation.approvals
     return confirmation.decisions[-1].at if confirmation is not None and approved else None
 

@@ -297,7 +297,7 @@ def closed_within(schema: Any) -> Any:
         return [closed_within(entry) for entry in schema]
     if not isinstance(schema, dict):
         return schema
-    found = {
+    whole = {
         word: {name: closed_within(entry) for name, entry in value.items()}
         if word in _BY_NAME and isinstance(value, dict)
         else closed_within(value)
@@ -305,7 +305,7 @@ def closed_within(schema: Any) -> Any:
         else value
         for word, value in schema.items()
     }
-    return {**found, "additionalProperties": False} if "properties" in found and not _names(found, _OTHERS) else found
+    return {**whole, "additionalProperties": False} if "properties" in whole and not _names(whole, _OTHERS) else whole
 
 
 def _names(schema: Schema, keywords: tuple[str, ...]) -> bool:

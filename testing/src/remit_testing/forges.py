@@ -61,9 +61,9 @@ async def lists_have_more_than_one_page(forge: Forge, project: str) -> None:
     _ = project
     issue = await _opened(forge)
     posted = [await forge.append_event(issue, f"comment {n}", trigger=str(n)) for n in range(_MANY)]
-    assert [one.body for one in await forge.comments(issue)] == [f"comment {n}" for n in range(_MANY)]
-    assert [one.reference for one in await forge.comments(issue)] == [one.reference for one in posted]
-    assert all(one.own for one in await forge.comments(issue))
+    assert [comment.body for comment in await forge.comments(issue)] == [f"comment {n}" for n in range(_MANY)]
+    assert [comment.reference for comment in await forge.comments(issue)] == [post.reference for post in posted]
+    assert all(comment.own for comment in await forge.comments(issue))
 
 
 async def a_comment_is_found_by_its_marker_the_oldest_of_two(forge: Forge, project: str) -> None:
@@ -100,7 +100,7 @@ async def the_largest_comment_fits(forge: Forge, project: str) -> None:
     issue = await _opened(forge)
     body = "ü" * MAX_BODY
     await forge.append_event(issue, body, trigger="t")
-    assert [one.body for one in await forge.comments(issue)] == [body]
+    assert [comment.body for comment in await forge.comments(issue)] == [body]
 
 
 async def what_is_not_there_is_named(forge: Forge, project: str) -> None:

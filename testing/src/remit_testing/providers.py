@@ -221,9 +221,9 @@ async def _invoke(provider: ToolProvider, sample: Sample) -> ToolResult:
 
 
 async def _listed(provider: ToolProvider, sample: Sample) -> ToolMeta:
-    found = [meta for meta in await provider.list_tools() if meta.name == sample.name]
-    assert found, f"{sample.name} is not listed"
-    return found[0]
+    listed = [meta for meta in await provider.list_tools() if meta.name == sample.name]
+    assert listed, f"{sample.name} is not listed"
+    return listed[0]
 
 
 async def _refused(provider: ToolProvider, sample: Sample) -> ProviderError:

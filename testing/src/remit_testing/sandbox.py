@@ -30,15 +30,15 @@ class Trial(NamedTuple):
     driver: Driver
     python: tuple[str, ...]
 
-    async def run(self, work: Path, code: str, listener: Listener = quiet, **given: Any) -> ProgramRun:
-        """Run Python code; `given` are fields of the Spec, or limits."""
-        limits = {name: given.pop(name) for name in list(given) if name in RunLimits.__struct_fields__}
+    async def run(self, work: Path, code: str, listener: Listener = quiet, **options: Any) -> ProgramRun:
+        """Run Python code; `options` are fields of the Spec, or limits."""
+        limits = {name: options.pop(name) for name in list(options) if name in RunLimits.__struct_fields__}
         spec = Spec(
-            id=given.pop("id", "trial"),
+            id=options.pop("id", "trial"),
             argv=(*self.python, "-c", code),
             workspace=work,
             limits=RunLimits(**limits),
-            **given,
+            **options,
         )
         async with asyncio.timeout(PATIENCE_S):
             return await self.driver.exec(spec, listener)
@@ -49,35 +49,35 @@ Check = Callable[[Trial], Awaitable[None]]
 
 async def check_a_probe_names_the_mechanism_of_every_limit(trial: Trial) -> None:
     """It is usable here, says how far it isolates, and leaves no limit out."""
-    found = await trial.driver.probe()
-    assert found.level > Isolation.none, found.reasons
-    assert set(found.limits) == set(RunLimits.__struct_fields__)
-    assert found.driver == trial.driver.name
+    probe = await trial.driver.probe()
+    assert probe.level > Isolation.none, probe.reasons
+    assert set(probe.limits) == set(RunLimits.__struct_fields__)
+    assert probe.driver == trial.driver.name
 
 
 async def check_output_and_exit_code_come_back(trial: Trial) -> None:
     """Both streams as written, and the program's own exit code."""
     with scratch() as work:
-        found = await trial.run(work, "import sys; print('out'); sys.stderr.write('err\\n'); sys.exit(3)")
-    assert (found.status, found.exit_code, found.limit) == ("FAILED", 3, "")
-    assert (found.stdout.data, found.stderr.data) == (b"out\n", b"err\n")
+        run = await trial.run(work, "import sys; print('out'); sys.stderr.write('err\\n'); sys.exit(3)")
+    assert (run.status, run.exit_code, run.limit) == ("FAILED", 3, "")
+    assert (run.stdout.data, run.stderr.data) == (b"out\n", b"err\n")
 
 
 async def check_success_is_an_exit_code_of_zero(trial: Trial) -> None:
     """SUCCEEDED, nothing else said."""
     with scratch() as work:
-        found = await trial.run(work, "print(1)")
-    assert (found.status, found.exit_code, found.signal, found.limit) == ("SUCCEEDED", 0, "", "")
-    assert found.receipt.driver == trial.driver.name
-    assert found.receipt.isolation in Isolation.__members__
+        run = await trial.run(work, "print(1)")
+    assert (run.status, run.exit_code, run.signal, run.limit) == ("SUCCEEDED", 0, "", "")
+    assert run.receipt.driver == trial.driver.name
+    assert run.receipt.isolation in Isolation.__members__
 
 
 async def check_stdin_is_read_to_its_end(trial: Trial) -> None:
     """All of it, and then its end."""
     data = b"x" * 100_000
     with scratch() as work:
-        found = await trial.run(work, "import sys; print(len(sys.stdin.read()))", stdin=data)
-    assert found.stdout.data == b"100000\n"
+        run = await trial.run(work, "import sys; print(len(sys.stdin.read()))", stdin=data)
+    assert run.stdout.data == b"100000\n"
 
 
 async def check_files_stay_in_the_workspace(trial: Trial) -> None:
@@ -85,8 +85,8 @@ async def check_files_stay_in_the_workspace(trial: Trial) -> None:
     with scratch() as work:
         await trial.run(work, "f = open('made', 'w'); f.write('kept'); f.close()")
         assert (work / "made").read_bytes() == b"kept"
-        found = await trial.run(work, "print(open('made').read())")
-    assert found.stdout.data == b"kept\n"
+        run = await trial.run(work, "print(open('made').read())")
+    assert run.stdout.data == b"kept\n"
 
 
 async def check_files_of_the_machine_are_out_of_reach(trial: Trial) -> None:
@@ -99,10 +99,10 @@ async def check_files_of_the_machine_are_out_of_reach(trial: Trial) -> None:
     )
     with scratch() as work, scratch() as ours:
         (ours / "secret").write_text("secret")
-        found = await trial.run(work, code.format(str(ours / "secret"), str(ours / "made")))
+        run = await trial.run(work, code.format(str(ours / "secret"), str(ours / "made")))
         made = await asyncio.to_thread(_there, "/remit-made", "/etc/remit-made", "/usr/remit-made")
         assert not (ours / "made").exists()
-    assert found.stdout.data == b"", found.stdout.data
+    assert run.stdout.data == b"", run.stdout.data
     assert made == []
 
 
@@ -113,18 +113,18 @@ def _there(*paths: str) -> list[str]:
 async def check_time_that_is_up_ends_it_with_what_it_wrote(trial: Trial) -> None:
     """TIMEOUT, with the output until then."""
     with scratch() as work:
-        found = await trial.run(work, f"print('first')\n{ENDLESS}", wall_ms=1_500)
-    assert (found.status, found.limit) == ("TIMEOUT", "wall_ms")
-    assert found.stdout.data in {b"first\n", b""}  # an interpreter may hold output back
+        run = await trial.run(work, f"print('first')\n{ENDLESS}", wall_ms=1_500)
+    assert (run.status, run.limit) == ("TIMEOUT", "wall_ms")
+    assert run.stdout.data in {b"first\n", b""}  # an interpreter may hold output back
 
 
 async def check_output_is_kept_up_to_its_limit(trial: Trial) -> None:
     """The rest is counted."""
     with scratch() as work:
-        found = await trial.run(work, "print('x' * 5000)", stdout_bytes=1_000)
-    assert found.stdout.data == b"x" * 1_000
-    assert found.stdout.total == 5_001
-    assert found.stdout.truncated
+        run = await trial.run(work, "print('x' * 5000)", stdout_bytes=1_000)
+    assert run.stdout.data == b"x" * 1_000
+    assert run.stdout.total == 5_001
+    assert run.stdout.truncated
 
 
 async def check_a_run_can_be_ended(trial: Trial) -> None:
@@ -134,10 +134,10 @@ async def check_a_run_can_be_ended(trial: Trial) -> None:
         while not run.done():
             await asyncio.wait([run], timeout=0.5)  # a sandbox that has not begun yet cannot be ended
             await trial.driver.kill("victim")
-        found = await run
+        finished = await run
         await trial.driver.kill("no such run")
-    assert found.status == "FAILED"
-    assert found.exit_code != 0
+    assert finished.status == "FAILED"
+    assert finished.exit_code != 0
 
 
 async def check_a_cancellation_passes_once_the_program_is_gone(trial: Trial) -> None:
@@ -158,13 +158,13 @@ async def check_a_cancellation_passes_once_the_program_is_gone(trial: Trial) -> 
 
 async def check_runs_side_by_side_do_not_mix(trial: Trial) -> None:
     """Each has its own output and its own files."""
-    with scratch() as one, scratch() as other:
+    with scratch() as first, scratch() as other:
         code = "f = open('x', 'w'); f.write({0!r}); f.close(); print({0!r})"
-        found = await asyncio.gather(
-            trial.run(one, code.format("one"), id="one"), trial.run(other, code.format("other"), id="other")
+        runs = await asyncio.gather(
+            trial.run(first, code.format("one"), id="one"), trial.run(other, code.format("other"), id="other")
         )
-        assert [each.stdout.data for each in found] == [b"one\n", b"other\n"]
-        assert [(place / "x").read_text() for place in (one, other)] == ["one", "other"]
+        assert [each.stdout.data for each in runs] == [b"one\n", b"other\n"]
+        assert [(place / "x").read_text() for place in (first, other)] == ["one", "other"]
 
 
 DRIVER_CHECKS: Final[tuple[Check, ...]] = checks_in(globals())

@@ -41,9 +41,9 @@ class Desk:
         self.clock = clock
         self.refused = refused
 
-    async def new(self, kind: Kind = "TOOL", **given: Any) -> Ticket:
+    async def new(self, kind: Kind = "TOOL", **fields: Any) -> Ticket:
         """A pending ticket."""
-        return await self.store.create(NewTicket(type=kind, event=given.pop("event", _EVENT), **given))
+        return await self.store.create(NewTicket(type=kind, event=fields.pop("event", _EVENT), **fields))
 
     async def leased(self, owner: str = "worker", kind: Kind = "TOOL", lease_sec: int = 300) -> Leased:
         """The oldest free ticket, leased."""
@@ -64,12 +64,12 @@ async def _desk(storage: Storage) -> AsyncIterator[Desk]:
 
 @contextmanager
 def _refused(code: Code) -> Iterator[None]:
-    found: Code | None = None
+    actual: Code | None = None
     try:
         yield
     except RemitError as error:
-        found = error.code
-    assert found is code, f"was refused with {found}, not {code}" if found else f"was not refused with {code}"
+        actual = error.code
+    assert actual is code, f"was refused with {actual}, not {code}" if actual else f"was not refused with {code}"
 
 
 def _proof(leased: Leased) -> LeaseProof:
@@ -86,11 +86,11 @@ async def check_a_new_ticket_is_pending_and_keeps_what_it_was_made_from(storage:
         made = await desk.new(
             event=event, tool_input={"tool_steps": [{"tool_name": "a"}]}, tool_steps=[{"server": "b"}]
         )
-        found = await desk.store.get(made.id)
-        assert found == made
-        assert (found.status, found.type, found.metadata.kind, found.event) == ("pending", "TOOL", "TOOL", event)
-        assert found.metadata.tool_input == {"tool_steps": [{"tool_name": "a"}]}
-        assert found.tool_steps == [{"server": "b"}]
+        ticket = await desk.store.get(made.id)
+        assert ticket == made
+        assert (ticket.status, ticket.type, ticket.metadata.kind, ticket.event) == ("pending", "TOOL", "TOOL", event)
+        assert ticket.metadata.tool_input == {"tool_steps": [{"tool_name": "a"}]}
+        assert ticket.tool_steps == [{"server": "b"}]
 
 
 async def check_a_ticket_that_does_not_exist_is_not_found(storage: Storage) -> None:
@@ -132,10 +132,10 @@ async def check_the_oldest_ticket_of_the_kind_is_leased_first(storage: Storage) 
             made.append((await desk.new("TOOL" if number else "TRIAGE")).id)
             desk.clock.advance(1)
         leased = await desk.store.lease("TOOL", owner="worker", limit=2)
-        assert {one.ticket.id for one in leased} == set(made[1:3])
-        for one in leased:
-            meta = one.ticket.metadata
-            assert (one.ticket.status, meta.lease_owner, meta.lease_expires) == ("running", "worker", one.lease_expires)
+        assert {lease.ticket.id for lease in leased} == set(made[1:3])
+        for row in leased:
+            meta = row.ticket.metadata
+            assert (row.ticket.status, meta.lease_owner, meta.lease_expires) == ("running", "worker", row.lease_expires)
         assert await desk.store.lease("REPLY", owner="worker") == []
 
 
@@ -151,11 +151,11 @@ async def check_of_many_who_lease_one_ticket_one_gets_it(storage: Storage) -> No
                 assert error.code is Code.lease_conflict  # noqa: PT017 - pytest is not needed to run this suite
                 return []
 
-        found = await asyncio.gather(
+        lists = await asyncio.gather(
             *(desk.store.lease("TOOL", owner=f"a{number}") for number in range(10)),
             *(by_id(f"b{number}") for number in range(10)),
         )
-        assert sum(map(len, found)) == 1
+        assert sum(map(len, lists)) == 1
 
 
 async def check_a_token_is_shown_to_its_holder_alone(storage: Storage) -> None:
@@ -362,10 +362,10 @@ async def check_of_many_who_fill_one_ticket_one_is_recorded(storage: Storage) ->
     """The others get what it was filled with."""
     async with _desk(storage) as desk:
         ticket = await desk.new()
-        found = await asyncio.gather(
+        outcomes = await asyncio.gather(
             *(desk.store.complete(ticket.id, {"by": number}, by="http_fill") for number in range(20))
         )
-        outputs = [one.metadata.final_outputs for one in found]
+        outputs = [outcome.metadata.final_outputs for outcome in outcomes]
         assert all(each == outputs[0] for each in outputs)
 
 

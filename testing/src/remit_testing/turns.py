@@ -39,13 +39,13 @@ Check = Callable[[Storage], Awaitable[None]]
 async def _processes(storage: Storage, clock: ManualClock, **limit: Any) -> AsyncIterator[list[Turnstile]]:
     """One limit as several processes meet it."""
     async with AsyncExitStack() as stack:
-        found = []
+        turnstiles = []
         for _ in range(_PROCESSES):
             journal = await stack.enter_async_context(opened(storage, clock))
             every = Turnstiles(journal, {"web.*": CallLimit(**limit)})
             stack.push_async_callback(every.close)
-            found.append(every.turnstile("web.*", _CALLER))
-        yield found
+            turnstiles.append(every.turnstile("web.*", _CALLER))
+        yield turnstiles
 
 
 async def _enter(turnstiles: Sequence[Turnstile], calls: int) -> list[tuple[int, Obstacle | None]]:
@@ -54,12 +54,12 @@ async def _enter(turnstiles: Sequence[Turnstile], calls: int) -> list[tuple[int,
     return list(enumerate(await asyncio.gather(*entering)))
 
 
-def _begun(told: Sequence[tuple[int, Obstacle | None]]) -> list[int]:
-    return [call for call, obstacle in told if obstacle is None]
+def _begun(outcomes: Sequence[tuple[int, Obstacle | None]]) -> list[int]:
+    return [call for call, obstacle in outcomes if obstacle is None]
 
 
-def _codes(told: Sequence[tuple[int, Obstacle | None]]) -> set[Code]:
-    return {obstacle.code for _, obstacle in told if obstacle is not None}
+def _codes(outcomes: Sequence[tuple[int, Obstacle | None]]) -> set[Code]:
+    return {obstacle.code for _, obstacle in outcomes if obstacle is not None}
 
 
 async def _pass_time(clock: ManualClock, *calls: Sequence[asyncio.Future[Any]]) -> None:
@@ -76,9 +76,9 @@ async def check_a_rate_holds_over_all_processes(storage: Storage) -> None:
     """As many calls as come at once, then one for each that the time brings."""
     clock = ManualClock()
     async with _processes(storage, clock, rate="60/min", burst=4, wait_seconds=0) as turnstiles:
-        told = await _enter(turnstiles, 12)
-        assert (len(_begun(told)), _codes(told)) == (4, {Code.RATE_LIMITED})
-        assert {obstacle.at for _, obstacle in told if obstacle is not None} == {clock.now() + 1_000_000}
+        outcomes = await _enter(turnstiles, 12)
+        assert (len(_begun(outcomes)), _codes(outcomes)) == (4, {Code.RATE_LIMITED})
+        assert {obstacle.at for _, obstacle in outcomes if obstacle is not None} == {clock.now() + 1_000_000}
         clock.advance(2.5)
         assert len(_begun(await _enter(turnstiles, 12))) == 2
         clock.advance(3_600)
@@ -96,9 +96,9 @@ async def check_a_call_that_was_never_made_does_not_count(storage: Storage) -> N
 async def check_places_are_counted_over_all_processes(storage: Storage) -> None:
     """No more calls are under way than there are places; who leaves makes room."""
     async with _processes(storage, ManualClock(), concurrency=3, wait_seconds=0) as turnstiles:
-        told = await _enter(turnstiles, 9)
-        begun = _begun(told)
-        assert (len(begun), _codes(told)) == (3, {Code.CONCURRENCY_LIMITED})
+        outcomes = await _enter(turnstiles, 9)
+        begun = _begun(outcomes)
+        assert (len(begun), _codes(outcomes)) == (3, {Code.CONCURRENCY_LIMITED})
         for call in begun[:2]:
             await turnstiles[call % _PROCESSES].leave(f"call-{call}", "answered")
         assert len(_begun(await _enter(turnstiles, 9))) == 2
@@ -118,14 +118,14 @@ async def check_places_of_a_process_that_died_lapse(storage: Storage) -> None:
 async def check_a_call_waits_for_a_place_of_another_process(storage: Storage) -> None:
     """And begins once that is given back; if it is not, the wait ends."""
     clock = ManualClock()
-    async with _processes(storage, clock, concurrency=1, wait_seconds=10) as (one, other, _):
-        assert await one.enter("first", "ann", _TIMEOUT_S) is None
+    async with _processes(storage, clock, concurrency=1, wait_seconds=10) as (first, other, _):
+        assert await first.enter("first", "ann", _TIMEOUT_S) is None
         waiting = asyncio.ensure_future(other.enter("second", "bob", _TIMEOUT_S))
         await clock.until_asleep()
-        await one.leave("first", "answered")
+        await first.leave("first", "answered")
         clock.advance(1)
         assert await waiting is None
-        late = asyncio.ensure_future(one.enter("third", "ann", _TIMEOUT_S))
+        late = asyncio.ensure_future(first.enter("third", "ann", _TIMEOUT_S))
         await clock.until_asleep()
         clock.advance(10)
         obstacle = await late
@@ -136,11 +136,11 @@ async def check_a_call_waits_for_a_place_of_another_process(storage: Storage) ->
 async def check_a_cancelled_call_leaves_nothing_behind(storage: Storage) -> None:
     """Neither while it waits, nor if its turn came at that moment."""
     clock = ManualClock()
-    async with _processes(storage, clock, concurrency=1) as (one, other, _):
-        assert await one.enter("first", "ann", _TIMEOUT_S) is None
-        waiting = asyncio.ensure_future(one.enter("second", "ann", _TIMEOUT_S))
+    async with _processes(storage, clock, concurrency=1) as (first, other, _):
+        assert await first.enter("first", "ann", _TIMEOUT_S) is None
+        waiting = asyncio.ensure_future(first.enter("second", "ann", _TIMEOUT_S))
         await clock.until_asleep()
-        leaving = asyncio.ensure_future(one.leave("first", "answered"))
+        leaving = asyncio.ensure_future(first.leave("first", "answered"))
         waiting.cancel()
         await asyncio.wait([waiting, leaving])
         entering = asyncio.ensure_future(other.enter("third", "bob", _TIMEOUT_S))
@@ -152,15 +152,15 @@ async def check_a_circuit_is_open_for_all_processes(storage: Storage) -> None:
     """After failures in a row, wherever; then one call probes, and what becomes of it counts."""
     clock = ManualClock()
     async with _processes(storage, clock, breaker=2, breaker_seconds=30) as turnstiles:
-        one, other, third = turnstiles
+        first, other, third = turnstiles
         for number, end in enumerate(("unreachable", "answered", "unreachable", "unreachable")):
-            assert await one.enter(str(number), "ann", _TIMEOUT_S) is None
-            await one.leave(str(number), "answered" if end == "answered" else "unreachable")
+            assert await first.enter(str(number), "ann", _TIMEOUT_S) is None
+            await first.leave(str(number), "answered" if end == "answered" else "unreachable")
         assert _codes(await _enter(turnstiles, 3)) == {Code.CIRCUIT_OPEN}
         clock.advance(30)
-        told = await _enter((other, third), 4)
-        assert (len(_begun(told)), _codes(told)) == (1, {Code.CIRCUIT_OPEN})
-        (probe,) = _begun(told)
+        outcomes = await _enter((other, third), 4)
+        assert (len(_begun(outcomes)), _codes(outcomes)) == (1, {Code.CIRCUIT_OPEN})
+        (probe,) = _begun(outcomes)
         await (other, third)[probe % 2].leave(f"call-{probe}", "unreachable")
         assert not _begun(await _enter(turnstiles, 3))
         clock.advance(30)
@@ -172,14 +172,14 @@ async def check_a_circuit_is_open_for_all_processes(storage: Storage) -> None:
 async def check_those_who_wait_take_turns(storage: Storage) -> None:
     """Many calls of one do not hold up a call of another, in whichever process."""
     clock = ManualClock()
-    async with _processes(storage, clock, rate="60/min", burst=1, wait_seconds=3_600) as (one, other, _):
+    async with _processes(storage, clock, rate="60/min", burst=1, wait_seconds=3_600) as (first, other, _):
         order: list[str] = []
 
         async def call(turnstile: Turnstile, share: str, number: int) -> None:
             if await turnstile.enter(f"{share}-{number}", share, _TIMEOUT_S) is None:
                 order.append(share)
 
-        many = [asyncio.ensure_future(call(one, "hog", number)) for number in range(8)]
+        many = [asyncio.ensure_future(call(first, "hog", number)) for number in range(8)]
         await clock.until_asleep()
         few = [asyncio.ensure_future(call(other, "ann", number)) for number in range(2)]
         await _pass_time(clock, many, few)

@@ -51,7 +51,7 @@ async def opened(place: Path, clock: Clock | None = None) -> AsyncIterator[Journ
 async def reading(journal: Journal, *hosts: str, pages: int = 9, size: int = 1_000_000) -> AsyncIterator[WebProvider]:
     """The tools as another process has them."""
     engine = WebEngine(
-        Fetcher(private=hosts), journal.clock, TERMS, kept=KeptPages(journal, pages=pages, size=size, days=7)
+        Fetcher(private=hosts), journal.clock, TERMS, pages=KeptPages(journal, pages=pages, size=size, days=7)
     )
     provider = WebProvider(lambda: engine, searches=False)
     try:

@@ -61,19 +61,19 @@ class RemitTool(BaseTool):
         made._tool, made._governed, made._loop = view.name, governed, loop
         return made
 
-    async def arun(self, tool_input: str | dict[str, Any], *given: Any, **named: Any) -> Any:
+    async def arun(self, tool_input: str | dict[str, Any], *args: Any, **named: Any) -> Any:
         """Run the tool, knowing which call of which thread it is."""
         token = _identity.set(self._known_by(named))
         try:
-            return await super().arun(tool_input, *given, **named)
+            return await super().arun(tool_input, *args, **named)
         finally:
             _identity.reset(token)
 
-    def run(self, tool_input: str | dict[str, Any], *given: Any, **named: Any) -> Any:
+    def run(self, tool_input: str | dict[str, Any], *args: Any, **named: Any) -> Any:
         """The same for programs without a loop of their own."""
         token = _identity.set(self._known_by(named))
         try:
-            return super().run(tool_input, *given, **named)
+            return super().run(tool_input, *args, **named)
         finally:
             _identity.reset(token)
 

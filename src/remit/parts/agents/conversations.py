@@ -59,8 +59,8 @@ class Conversations:
         Raises NotFoundError.
         """
         conversation = await self._found(job)
-        said = await conversation.said(self._journal) or await conversation.given(self._journal)
-        return [*said, *(user(text) for text in await conversation.unheard(self._journal))]
+        earlier = await conversation.said(self._journal) or await conversation.given(self._journal)
+        return [*earlier, *(user(text) for text in await conversation.unheard(self._journal))]
 
     async def of_step(self, job: str, step: str) -> list[Message]:
         """Return what one step asked a model, and the answer if it has come. Raises NotFoundError (STEP_NOT_FOUND)."""
@@ -139,17 +139,17 @@ class Conversations:
             await inbox.refresh()
         return inbox.has(key)
 
-    async def _continued(self, found: _Found, text: str) -> dict[str, Any]:
+    async def _continued(self, conversation: _Found, text: str) -> dict[str, Any]:
         """The input of a job that continues a conversation."""
-        inputs = await found.input(self._journal)
+        inputs = await conversation.input(self._journal)
         inputs_kept = {name: value for name, value in inputs.items() if name not in _OWN}
-        earlier = await referring(found.job, found.events, self._journal)
+        earlier = await referring(conversation.job, conversation.events, self._journal)
         if earlier is not None:
             inputs_kept["earlier"] = msgspec.to_builtins(earlier)
         else:  # nothing was asked yet
             inputs_kept |= {name: inputs[name] for name in _OWN if inputs.get(name)}
         unheard = [inputs["task"]] if earlier is None and inputs.get("task") else []
-        unheard += await found.unheard(self._journal)
+        unheard += await conversation.unheard(self._journal)
         return {**inputs_kept, "task": "\n\n".join([*unheard, text])}
 
     async def _found(self, job: str) -> _Found:
@@ -200,17 +200,17 @@ class _Found:
 
     async def unheard(self, journal: Journal) -> list[str]:
         """Return what was said to the agent and asked of no model."""
-        heard: list[WaitCompleted] = []
+        completed: list[WaitCompleted] = []
         for event in self.events:
             payload = decode(event.kind, event.data) if event.kind in _HEARING else None
             if isinstance(payload, CommandStarted):
-                heard.clear()
+                completed.clear()
             elif isinstance(payload, WaitCompleted) and payload.correlation_key == CHAT:
-                heard.append(payload)
+                completed.append(payload)
         inbox = JobInbox(journal, self.job)
         await inbox.refresh()
         waiting = [message for seq, message in inbox.messages if _is_said(message) and seq not in self.history.consumed]
-        signals: list[Any] = [*heard, *waiting]
+        signals: list[Any] = [*completed, *waiting]
         return [text_of(await value_of(journal, signal.payload, signal.payload_blob)) for signal in signals]
 
 
@@ -257,9 +257,9 @@ def _taken_up(created: JobCreated) -> tuple[str, ...]:
     return tuple(pin.name for pin in created.skills if not pin.offered)
 
 
-def _both(one: list[str], other: tuple[str, ...]) -> list[str]:
+def _both(patterns: list[str], other: tuple[str, ...]) -> list[str]:
     """Patterns of what two lists of patterns both cover, as far as their text shows it."""
-    tools = [*(tool for tool in one if within(tool, other)), *(tool for tool in other if within(tool, one))]
+    tools = [*(tool for tool in patterns if within(tool, other)), *(tool for tool in other if within(tool, patterns))]
     return list(dict.fromkeys(tools))
 
 

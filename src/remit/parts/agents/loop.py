@@ -88,17 +88,17 @@ class Helpers:
         """Return whether a tool, by the name that models see, is one of these."""
         return tool in self._recipes
 
-    async def run(self, tool: str, args: dict[str, Any], told: Conversation) -> Outcome:
-        """Run a recipe to its end for a model that was `told` so much; what it fails with is the outcome."""
+    async def run(self, tool: str, args: dict[str, Any], conversation: Conversation) -> Outcome:
+        """Run a recipe to its end for a model in a `conversation`; what it fails with is the outcome."""
         recipe = self._recipes[tool]
         try:
             recipe.arguments(args)
         except UsageError as error:
             outcome = refused(Code.INVALID_TOOL_ARGS, error.message, error.remedy)
             if await self._run.patched(RECORDED):
-                await self._run.attempt(tool.replace("__", "."), args, conversation=told, barred=outcome)
+                await self._run.attempt(tool.replace("__", "."), args, conversation=conversation, barred=outcome)
             return outcome
-        token = asking.set(msgspec.structs.replace(told, call="", given=values_of(args)))
+        token = asking.set(msgspec.structs.replace(conversation, call="", given=values_of(args)))
         try:
             value = await self._run.child(RecipeCall(recipe, args))
         except CallError as error:
@@ -146,9 +146,9 @@ class Goal(msgspec.Struct, frozen=True, kw_only=True):
     """Input tokens from which on older turns are shortened; None: only if the model says that its context is full."""
 
 
-def admit(given: Mapping[str, Any]) -> None:
+def admit(limits: Mapping[str, Any]) -> None:
     """Refuse a budget in tokens that covers no answer. Raise UsageError (INVALID_BUDGET)."""
-    tokens, most = given.get("tokens"), given.get("max_output_tokens") or OUTPUT
+    tokens, most = limits.get("tokens"), limits.get("max_output_tokens") or OUTPUT
     if tokens is not None and tokens <= most:
         reason = f"a budget of {tokens} tokens covers no answer of a model, for which {most} are reserved"
         raise UsageError(reason, code=Code.INVALID_BUDGET, remedy=f"Give more: {most}, and what the question takes.")
@@ -372,8 +372,8 @@ class AgentLoop:
             self._due = False
             await self._shorten()
 
-    def _give(self, found: list[ToolMessage]) -> None:
-        self.thread = self.thread.add(results(*found))
+    def _give(self, messages: list[ToolMessage]) -> None:
+        self.thread = self.thread.add(results(*messages))
 
     def _checked(self, call: ToolCall) -> Asked:
         """Return what becomes of a call: it is made, refused, or answered at once."""
@@ -388,9 +388,9 @@ class AgentLoop:
         except InvalidArgumentsError as error:
             return barred(Code.INVALID_TOOL_ARGS, f"Invalid arguments: {error}")
         if call.name == READ_MORE:
-            text, found = self._results.read(args)
-            self._answers[call.id] = args["id"] if found else ""
-            return Asked(None, ToolMessage(call.id, call.name, text, failed=not found))
+            text, is_known = self._results.read(args)
+            self._answers[call.id] = args["id"] if is_known else ""
+            return Asked(None, ToolMessage(call.id, call.name, text, failed=not is_known))
         name = call.name.replace("__", ".")
         if not self._offers(call.name) or (
             self._skills.has(call.name) and self._skills.arguments(call.name, args) is None
@@ -417,9 +417,9 @@ class AgentLoop:
             return True
         return any(fnmatchcase(tool.replace("__", "."), pattern) for pattern in self._patterns)
 
-    async def _made(self, call: ToolCall, asked: Asked) -> ToolMessage:
+    async def _made(self, call: ToolCall, checked: Asked) -> ToolMessage:
         """Call a tool, or have a call recorded that is refused; whatever its outcome, it becomes a result."""
-        name, args = call.name.replace("__", "."), asked.args or {}
+        name, args = call.name.replace("__", "."), checked.args or {}
         conversation = Conversation(
             call=call.id,
             threads=(*self._before, self.thread),
@@ -428,9 +428,9 @@ class AgentLoop:
             shown=self._skills.shown,
             outer=asking.get(),
         )
-        if asked.barred is not None:
-            await self._run.attempt(name, args, conversation=conversation, barred=asked.barred)
-            return asked.result
+        if checked.barred is not None:
+            await self._run.attempt(name, args, conversation=conversation, barred=checked.barred)
+            return checked.result
         if self._skills.has(call.name) and (skill := self._skills.arguments(call.name, args)) is not None:
             conversation = msgspec.structs.replace(conversation, vouched=skill[1])
             outcome = await self._run.attempt(name, skill[0], conversation=conversation)

@@ -77,14 +77,14 @@ class Say(msgspec.Struct, frozen=True, kw_only=True):
     text: str
 
 
-async def agents(asked: PageRequest) -> Agents:
+async def agents(request: PageRequest) -> Agents:
     """A page of agents."""
-    before = asked.query.before
-    rows = await asked.service.jobs.rows(labels={_NAME: AGENT}, limit=_PAGE + 1, before=before or None)
+    before = request.query.before
+    rows = await request.service.jobs.rows(labels={_NAME: AGENT}, limit=_PAGE + 1, before=before or None)
     return Agents(
         title="Agents",
         before=before,
-        lines=tuple(_line(row, asked.now) for row in rows[:_PAGE]),
+        lines=tuple(_line(row, request.now) for row in rows[:_PAGE]),
         next=rows[_PAGE - 1].job if len(rows) > _PAGE else "",
     )
 
@@ -95,36 +95,36 @@ def _line(row: JobRow, now: int) -> JobListRow:
     return msgspec.structs.replace(line, title=line.title.removeprefix("task: "))
 
 
-async def agent(asked: PageRequest) -> AgentPage:
+async def agent(request: PageRequest) -> AgentPage:
     """An agent's page. Raises NotFoundError."""
-    return await _agent(asked, everything=asked.query.all)
+    return await _agent(request, everything=request.query.all)
 
 
-async def moved(asked: PageRequest) -> object:
+async def moved(request: PageRequest) -> object:
     """Return what stays equal while nothing is said."""
-    job = await asked.service.jobs.find(asked.path["job"])
-    pending = await asked.service.confirmations.pending()
-    speech = asked.service.streams.speech(job)
-    return await asked.service.jobs.events(job), await asked.service.jobs.row(job), len(pending), speech
+    job = await request.service.jobs.find(request.path["job"])
+    pending = await request.service.confirmations.pending()
+    speech = request.service.streams.speech(job)
+    return await request.service.jobs.events(job), await request.service.jobs.row(job), len(pending), speech
 
 
-async def say(asked: PageRequest) -> AgentPage | See:
+async def say(request: PageRequest) -> AgentPage | See:
     """Say something: to this job if it is at work, else to a new one that continues the conversation."""
-    job, service = await asked.service.jobs.find(asked.path["job"]), asked.service
+    job, service = await request.service.jobs.find(request.path["job"]), request.service
     if (await service.jobs.row(job)).state not in ENDED:
-        asked.access.require("decide")  # it continues with what it may do, not with what the token is for
-    text: str = asked.form.text.replace("\r\n", "\n")
-    options = Options(principal=asked.principal, tools=asked.access.tools or None)
+        request.access.require("decide")  # it continues with what it may do, not with what the token is for
+    text: str = request.form.text.replace("\r\n", "\n")
+    options = Options(principal=request.principal, tools=request.access.tools or None)
     try:
         answering = await service.conversations.say(job, text, options)
     except UsageError as error:
-        return await _agent(asked, wrong=error.message, typed=text)
+        return await _agent(request, wrong=error.message, typed=text)
     return See(link("/agents/{}", answering))
 
 
-async def _agent(asked: PageRequest, *, everything: bool = False, wrong: str = "", typed: str = "") -> AgentPage:
-    service = asked.service
-    job = await service.jobs.find(asked.path["job"])
+async def _agent(request: PageRequest, *, everything: bool = False, wrong: str = "", typed: str = "") -> AgentPage:
+    service = request.service
+    job = await service.jobs.find(request.path["job"])
     row = await service.jobs.row(job)
     status = 400 if wrong else 200
     try:
@@ -138,7 +138,7 @@ async def _agent(asked: PageRequest, *, everything: bool = False, wrong: str = "
         title=f"{row.name or 'job'} {job[-6:]}",
         status=status,
         job=job,
-        standing=standing(row, asked.now),
+        standing=standing(row, request.now),
         principal=(await service.streams.narrative(job)).principal,
         created_at=row.created_at,
         said=conversation if everything else conversation[-_NEWEST:],

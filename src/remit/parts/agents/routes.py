@@ -19,16 +19,16 @@ class SayBody(Filing, frozen=True, kw_only=True, forbid_unknown_fields=True):
     text: str
 
 
-async def say(asked: ApiRequest) -> JobRow:
+async def say(request: ApiRequest) -> JobRow:
     """Say something to an agent. The answer is the job that answers: this one if it is at work, else a new one."""
-    body: SayBody = asked.body
-    job = await asked.service.jobs.find(asked.path["job"])
-    row = await asked.service.jobs.row(job)
+    body: SayBody = request.body
+    job = await request.service.jobs.find(request.path["job"])
+    row = await request.service.jobs.row(job)
     if row.state not in ENDED:
-        asked.access.require("decide")  # it continues with what it may do, not with what the token is for
-    options = body.options(asked)
-    saying = asked.service.conversations.say(job, body.text, options, key=asked.identifier("say"))
-    return await held_row(asked, await body.met(options, saying))
+        request.access.require("decide")  # it continues with what it may do, not with what the token is for
+    options = body.options(request)
+    saying = request.service.conversations.say(job, body.text, options, key=request.identifier("say"))
+    return await held_row(request, await body.met(options, saying))
 
 
 ROUTES: Final = (

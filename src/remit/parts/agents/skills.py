@@ -69,14 +69,14 @@ class AgentSkills:
         about = _catalog("Come under skills: then their tools can be used. Those that can be activated:", offered)
         return [reading, ToolSpec(name=_WIRE_ACTIVATE, description=about, schema=_schema({"names": names}, "names"))]
 
-    def instructions(self, given: str) -> str:
+    def instructions(self, text: str) -> str:
         """Return the system message of a conversation that begins."""
-        return "\n\n".join(part for part in (given, _TOLD) if part) if self._pins else given
+        return "\n\n".join(part for part in (text, _TOLD) if part) if self._pins else text
 
-    def patterns(self, given: tuple[str, ...]) -> tuple[str, ...]:
+    def patterns(self, names: tuple[str, ...]) -> tuple[str, ...]:
         """Return the tools that are offered: those that were asked for, else those of the active skills."""
-        if given or not self._pins:
-            return given
+        if names or not self._pins:
+            return names
         # As patterns, so that one that policy forbids is not offered, and is no error.
         return tuple(dict.fromkeys(_loose(tool) for pin in self._names(offered=False) for tool in pin.tools))
 

@@ -141,18 +141,20 @@ async def _events(journal: Journal, job: str) -> list[Event]:
         events += await whole(journal, await journal.read(stream))
         async for head in every_head(journal, HeadQuery(prefix=f"{stream}/")):
             events += await journal.read(head.stream)
-    return sorted({(one.stream, one.seq): one for one in events}.values(), key=lambda one: one.at)
+    return sorted({(event.stream, event.seq): event for event in events}.values(), key=lambda event: event.at)
 
 
 def _answer(question: AuditQuestion, counts: Counts, acts: dict[str, int], entries: list[Entry], more: int) -> Answer:
-    tools = [one for one in counts.tools.values() if _wants(question, one.principal, one.tool)]
-    models = [one for one in counts.models.values() if _wants(question, one.principal, "", one.asked, one.answered)]
+    tools = [tool for tool in counts.tools.values() if _wants(question, tool.principal, tool.tool)]
+    models = [
+        model for model in counts.models.values() if _wants(question, model.principal, "", model.asked, model.answered)
+    ]
     return Answer(
         job=question.job,
         events=sum(counts.kinds.values()),
         pruned=counts.kinds.get(k.StreamPruned.KIND, 0),
-        tools=tuple(sorted(tools, key=lambda one: -one.last_at)),
-        models=tuple(sorted(models, key=lambda one: -one.last_at)),
+        tools=tuple(sorted(tools, key=lambda tool: -tool.last_at)),
+        models=tuple(sorted(models, key=lambda model: -model.last_at)),
         acts=acts,
         entries=tuple(entries),
         next=more,

@@ -102,8 +102,8 @@ def _post(body: bytes, url: str) -> None:
 
 def _message(value: Mapping[str, Any], form: Form) -> bytes:
     fields = ((number, kind, value[name]) for name, (number, kind) in form.items() if name in value)
-    items = ((number, kind, given if isinstance(given, list) else [given]) for number, kind, given in fields)
-    return b"".join(_field(number, kind, item) for number, kind, given in items for item in given)
+    items = ((number, kind, values if isinstance(values, list) else [values]) for number, kind, values in fields)
+    return b"".join(_field(number, kind, item) for number, kind, values in items for item in values)
 
 
 def _field(number: int, kind: Any, value: Any) -> bytes:

@@ -144,7 +144,7 @@ def _files(sessions: Sequence[RecorderSession], streams: Mapping[str, Reached]) 
     for _, group in groupby(sorted(sessions, key=_origin), key=_origin):
         logs = [_Log(stretch, there) for stretch in _stretches(group)]
         for number, log in enumerate(logs):
-            later = set[str]().union(*(one.leaves for one in logs[number + 1 :]))
+            later = set[str]().union(*(each.leaves for each in logs[number + 1 :]))
             log.leaves = {stream: leaf for stream, leaf in log.leaves.items() if stream not in later}
             if log.leaves:
                 rows.append(log.row(files))
@@ -235,8 +235,8 @@ def _differs(stream: str, end: CheckpointEnd) -> ChainBrokenError:
     return _broken(stream, f"event {end.seq} is not the one that was signed: it was written again")
 
 
-def _broken(place: str, why: str, code: Code = Code.CHECKPOINT_DIFFERS) -> ChainBrokenError:
-    return ChainBrokenError(f"{place}: {why}", code=code, remedy=_REMEDY)
+def _broken(place: str, reason: str, code: Code = Code.CHECKPOINT_DIFFERS) -> ChainBrokenError:
+    return ChainBrokenError(f"{place}: {reason}", code=code, remedy=_REMEDY)
 
 
 _PART: Final = 1 << 20

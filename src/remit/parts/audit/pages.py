@@ -7,10 +7,10 @@ from typing import Final
 from remit.pages.page import Page, PageFile, PageRequest
 
 
-async def trace(asked: PageRequest) -> PageFile:
+async def trace(request: PageRequest) -> PageFile:
     """Give what a job did as one HTML file to keep. Raises NotFoundError."""
-    job = asked.path["job"]
-    return PageFile(f"{job}.html", await asked.service.audit.trace(job))
+    job = request.path["job"]
+    return PageFile(f"{job}.html", await request.service.audit.trace(job))
 
 
 PAGES: Final = (Page(path="/jobs/{job}/trace.html", scope="read", handler=trace, name="Save the trace", of="job"),)

@@ -33,27 +33,27 @@ class PackageQuery(Empty, frozen=True, kw_only=True, forbid_unknown_fields=True)
     """The format: Remit's own package, or one of others."""
 
 
-async def package(asked: ApiRequest) -> DetailedAnswer:
+async def package(request: ApiRequest) -> DetailedAnswer:
     """Answer with the evidence of a job, session or ticket: a zip that verify.py checks, or a format of others."""
-    query: PackageQuery = asked.query
-    name, file = asked.path["job"].removeprefix("ticket/"), BytesIO()
-    scope = await asked.service.jobs.find(name) if "/" in name else await scope_of(asked.service, name)
+    query: PackageQuery = request.query
+    name, file = request.path["job"].removeprefix("ticket/"), BytesIO()
+    scope = await request.service.jobs.find(name) if "/" in name else await scope_of(request.service, name)
     if "/" in scope:
-        asked.access.require_all_tools("the ticket")
-    await asked.service.audit.package(scope, file, redacted=query.redacted, form=query.format)
+        request.access.require_all_tools("the ticket")
+    await request.service.audit.package(scope, file, redacted=query.redacted, form=query.format)
     headers = {"content-disposition": f'attachment; filename="{file_name(scope)}{ENDINGS[query.format]}"'}
     return DetailedAnswer(value=file.getvalue(), headers=headers, media=BYTES)
 
 
-async def interval(asked: ApiRequest) -> DetailedAnswer:
+async def interval(request: ApiRequest) -> DetailedAnswer:
     """Answer with the evidence of all streams written to in an interval of ISO 8601: `since%2Funtil`, both with offset.
 
     The same record gives the same bytes each time.
     """
-    asked.access.require_all_tools("everything that was recorded in a time")
-    since, until = _moments(asked.path["interval"])
+    request.access.require_all_tools("everything that was recorded in a time")
+    since, until = _moments(request.path["interval"])
     file = BytesIO()
-    await asked.service.audit.package_between(since, until, file, redacted=asked.query.redacted)
+    await request.service.audit.package_between(since, until, file, redacted=request.query.redacted)
     headers = {"content-disposition": f'attachment; filename="{Interval(since, until).file_name}.zip"'}
     return DetailedAnswer(value=file.getvalue(), headers=headers, media=BYTES)
 
@@ -67,14 +67,14 @@ def _moments(text: str) -> tuple[int, int]:
     return moments[0], moments[1]
 
 
-async def trace(asked: ApiRequest) -> DetailedAnswer:
+async def trace(request: ApiRequest) -> DetailedAnswer:
     """Answer with what a job or session did as one HTML file: times, a search, what led to what, what was changed."""
-    job = await asked.service.jobs.find(asked.path["job"])
+    job = await request.service.jobs.find(request.path["job"])
     headers = {
         "content-disposition": f'attachment; filename="{job}.html"',
         "content-security-policy": "sandbox; default-src 'none'",
     }
-    return DetailedAnswer(value=await asked.service.audit.trace(job), headers=headers, media=BYTES)
+    return DetailedAnswer(value=await request.service.audit.trace(job), headers=headers, media=BYTES)
 
 
 ROUTES: Final = (

@@ -69,9 +69,9 @@ class Causes:
                 elif payload is not None:
                     await _READERS[event.kind](self, payload)
 
-    def _add(self, step: str, earlier: str, why: str) -> None:
+    def _add(self, step: str, earlier: str, reason: str) -> None:
         if earlier and earlier != step:
-            self.of.setdefault(step, {})[earlier, why] = None
+            self.of.setdefault(step, {})[earlier, reason] = None
 
     async def start(self, call: k.ToolInvocationStarted) -> None:
         """Take a call: the model that wanted it, and the results that rules looked at."""
@@ -255,12 +255,14 @@ async def trace(journal: Journal, job: str) -> bytes:
     return data
 
 
-def _view(told: Narrative, steps: list[StepNarrative], causes: Causes, state: str, now: int, most: int) -> TraceView:
-    items = _items(told, steps, causes, now, most)
+def _view(
+    narrative: Narrative, steps: list[StepNarrative], causes: Causes, state: str, now: int, most: int
+) -> TraceView:
+    items = _items(narrative, steps, causes, now, most)
     nodes, edges = _graph(items)
     return TraceView(
-        title=f"{told.name or told.kind} {told.job}",
-        told=told,
+        title=f"{narrative.name or narrative.kind} {narrative.job}",
+        told=narrative,
         state=state,
         items=items,
         nodes=nodes,
@@ -272,9 +274,11 @@ def _view(told: Narrative, steps: list[StepNarrative], causes: Causes, state: st
     )
 
 
-def _items(told: Narrative, steps: list[StepNarrative], recorded: Causes, now: int, most: int) -> tuple[StepItem, ...]:
-    begin = min([told.created_at, *(step.started_at for step in steps)])
-    end = told.ended_at or max([begin + 1, *(step.ended_at or step.started_at for step in steps)])
+def _items(
+    narrative: Narrative, steps: list[StepNarrative], recorded: Causes, now: int, most: int
+) -> tuple[StepItem, ...]:
+    begin = min([narrative.created_at, *(step.started_at for step in steps)])
+    end = narrative.ended_at or max([begin + 1, *(step.ended_at or step.started_at for step in steps)])
     numbers = {step.step: number for number, step in enumerate(steps, 1)}
     room = _DIFFS // 10 if most else _DIFFS
     items = []

@@ -210,7 +210,7 @@ class Acts:
         """Show a page, or a part of it."""
         if args.ref is not None:
             tab, part = await conversation.element(args.ref)
-            found = await part.aria_snapshot(mode="ai", timeout=LOAD_S * 1_000)
+            snapshot = await part.aria_snapshot(mode="ai", timeout=LOAD_S * 1_000)
         else:
             tab = conversation.tab(args.page)
             elements = await tab.page.evaluate(_COUNT)
@@ -219,12 +219,12 @@ class Acts:
                     f"The page has {elements} elements, and a snapshot shows {_ELEMENTS}: read it with browser.extract"
                 )
                 raise BrowserError(reason, Code.content_too_large)
-            found = await tab.page.aria_snapshot(mode="ai", timeout=LOAD_S * 1_000)
-        lines = list(lines_of(found))
+            snapshot = await tab.page.aria_snapshot(mode="ai", timeout=LOAD_S * 1_000)
+        lines = list(lines_of(snapshot))
         hidden = await self._hidden(conversation, tab, lines)
-        seen = shown(lines, tab.name, self._settings.snapshot_chars, secret=hidden.__contains__)
-        tab.refs = seen.refs
-        return ActResult(tab, (("snapshot", seen.text), ("missing", seen.missing)))
+        shown_text = shown(lines, tab.name, self._settings.snapshot_chars, secret=hidden.__contains__)
+        tab.refs = shown_text.refs
+        return ActResult(tab, (("snapshot", shown_text.text), ("missing", shown_text.missing)))
 
     async def click(self, conversation: BrowserConversation, args: shapes.ClickArgs) -> ActResult:
         """Click an element."""

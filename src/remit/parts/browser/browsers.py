@@ -49,7 +49,7 @@ class Browsers:
         self._starting = 0
         self._ends = Tasks()
 
-    async def act(self, word: str, asked: Any, ctx: CallContext) -> ToolResult:
+    async def act(self, word: str, args: Any, ctx: CallContext) -> ToolResult:
         """Do what a tool says, in the browser of the call's job or session. Raises ProviderError."""
         name = ctx.conversation
         if word == "close":
@@ -57,9 +57,9 @@ class Browsers:
         conversation = await self._of(name, opens=word == "navigate")
         async with conversation.turn:
             conversation.used = self._clock.monotonic()
-            conversation.accepts = getattr(asked, "dialogs", "") == "accept"
+            conversation.accepts = getattr(args, "dialogs", "") == "accept"
             try:
-                return await self._result(word, asked, conversation, ctx)
+                return await self._result(word, args, conversation, ctx)
             except ProviderError as error:
                 error.args = (without(_spellings(conversation.typed), str(error)),)
                 raise
@@ -78,10 +78,10 @@ class Browsers:
 
     # --- one act
 
-    async def _result(self, word: str, asked: Any, conversation: BrowserConversation, ctx: CallContext) -> ToolResult:
-        done = await self._done(word, asked, conversation)
+    async def _result(self, word: str, args: Any, conversation: BrowserConversation, ctx: CallContext) -> ToolResult:
+        done = await self._done(word, args, conversation)
         url, title = await settle(done.tab)
-        waits = asked.seconds if isinstance(asked, WaitArgs) else _DOWNLOAD_S
+        waits = args.seconds if isinstance(args, WaitArgs) else _DOWNLOAD_S
         notes, files = await conversation.taken(waits)
         files = [*done.files, *files]
         secrets = _spellings(conversation.typed)
@@ -102,10 +102,10 @@ class Browsers:
         result = _masked(msgspec.to_builtins(TAKES[word][1](**fields)), secrets)
         return ToolResult(result, tuple(_evidence(done, files, result, ctx)))
 
-    async def _done(self, word: str, asked: Any, conversation: BrowserConversation) -> ActResult:
+    async def _done(self, word: str, args: Any, conversation: BrowserConversation) -> ActResult:
         try:
             async with asyncio.timeout(_ACT_S):
-                return await self._acts.by_word[word](conversation, asked)
+                return await self._acts.by_word[word](conversation, args)
         except (Error, TimeoutError) as error:
             if not conversation.browser.lives:
                 raise BrowserError(GONE, Code.ConnectionError) from error

@@ -119,13 +119,13 @@ class BrowserConversation:
 
     def tab(self, name: str = "") -> Tab:
         """The page of a name, or the current one; it is the current one from now on. Raises BrowserError."""
-        found = self._tabs.get(name or self._current)
-        if found is None:
+        tab = self._tabs.get(name or self._current)
+        if tab is None:
             raise BrowserError(
                 f"There is no page {name}; open are: {', '.join(self._tabs)}" if name and self._tabs else GONE
             )
-        self._current = found.name
-        return found
+        self._current = tab.name
+        return tab
 
     async def element(self, ref: str) -> tuple[Tab, Locator]:
         """The element of a ref that was handed out. Raises BrowserError for one that is not there any more."""

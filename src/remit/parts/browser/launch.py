@@ -307,8 +307,8 @@ class SandboxedBrowser:
         return ProviderError(f"{failure}{f' ({last[:300]})' if last else ''}", cause=Code.SpawnFailed)
 
 
-def _unavailable(why: str, remedy: str) -> ProviderError:
-    return ProviderError(f"{why}. {remedy}", cause=None, code=Code.SANDBOX_UNAVAILABLE)
+def _unavailable(reason: str, remedy: str) -> ProviderError:
+    return ProviderError(f"{reason}. {remedy}", cause=None, code=Code.SANDBOX_UNAVAILABLE)
 
 
 def _bind(listening: socket.socket, place: Path) -> None:

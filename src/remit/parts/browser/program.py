@@ -34,9 +34,9 @@ FLAGS: Final = (
 """The network is empty except for the proxy whatever they say; with them nothing waits for an answer from elsewhere."""
 
 
-def find(given: str) -> Path | None:
-    """Return the browser's program, `given` or the system's; None: there is none that can be run."""
-    places = map(Path, (given,) if given else _PLACES)
+def find(program: str) -> Path | None:
+    """Return the browser's program, the one named or the system's; None: there is none that can be run."""
+    places = map(Path, (program,) if program else _PLACES)
     return next((place.resolve() for place in places if place.is_file() and os.access(place, os.X_OK)), None)
 
 

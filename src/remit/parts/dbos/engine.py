@@ -140,10 +140,10 @@ class DbosEngine(LocalEngine):
 
     # --- DBOS, which blocks: on a thread
 
-    async def _ask(self, ask: Callable[..., T], *given: Any) -> T:
+    async def _ask(self, ask: Callable[..., T], *args: Any) -> T:
         """Raise JournalError if DBOS fails: its tables are in the journal's database."""
         try:
-            return await asyncio.to_thread(ask, *given)
+            return await asyncio.to_thread(ask, *args)
         except (error.DBOSException, SQLAlchemyError) as failure:
             reason = f"DBOS cannot place jobs: {type(failure).__name__}"
             raise JournalError(reason, remedy="Look at the journal's database, where it has a schema.") from failure
@@ -184,12 +184,12 @@ class DbosEngine(LocalEngine):
 
     def _resume(self, client: DBOSClient, working: set[str]) -> None:
         """Resume the workflows of executors that work no more, and remove those that were over long ago."""
-        seen: Any = {"queue_name": self._queue, "load_input": False, "load_output": False}
-        pending = client.list_workflows(status="PENDING", **seen)
+        options: Any = {"queue_name": self._queue, "load_input": False, "load_output": False}
+        pending = client.list_workflows(status="PENDING", **options)
         if lost := [status.workflow_id for status in pending if status.executor_id not in working]:
             client.resume_workflows(lost, queue_name=self._queue)
         before = datetime.fromtimestamp(self._clock.now() / SECOND - _SHOWN_S, UTC).isoformat()
-        over = client.list_workflows(status=["SUCCESS", "ERROR"], completed_before=before, limit=1_000, **seen)
+        over = client.list_workflows(status=["SUCCESS", "ERROR"], completed_before=before, limit=1_000, **options)
         if over:
             client.delete_workflows([status.workflow_id for status in over])
 

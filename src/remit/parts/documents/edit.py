@@ -72,19 +72,19 @@ class _Now(NamedTuple):
 class Editing:
     """The editing tools over some roots."""
 
-    def __init__(self, roots: Roots, max_bytes: int, kept: KeptContents) -> None:
+    def __init__(self, roots: Roots, max_bytes: int, contents: KeptContents) -> None:
         self._roots = roots
         self._cap = max_bytes
-        self._kept = kept
+        self._kept = contents
 
-    def propose(self, asked: ProposeArgs) -> Proposal:
+    def propose(self, args: ProposeArgs) -> Proposal:
         """Return what a change would do."""
-        _, before = self._read(asked.path)
-        after = _after(asked, before)
-        old = "" if before is None else text_of(asked.path, before)
-        shown = diff(asked.path, old, text_of(asked.path, after))
+        _, before = self._read(args.path)
+        after = _after(args, before)
+        old = "" if before is None else text_of(args.path, before)
+        shown = diff(args.path, old, text_of(args.path, after))
         return Proposal(
-            path=asked.path,
+            path=args.path,
             changes=before != after,
             diff=shown.text if before != after else "",
             diff_truncated=shown.truncated,
@@ -92,31 +92,31 @@ class Editing:
             sha256_after=sha256(after),
         )
 
-    def apply(self, asked: ApplyArgs, key: str, stop: StopEvent) -> ApplyResult:
+    def apply(self, args: ApplyArgs, key: str, stop: StopEvent) -> ApplyResult:
         """Make a change."""
-        return self._replace(asked.path, asked.sha256, lambda _, old: _after(asked, old), key, stop)
+        return self._replace(args.path, args.sha256, lambda _, old: _after(args, old), key, stop)
 
-    def undo(self, asked: UndoArgs, key: str, stop: StopEvent) -> ApplyResult:
+    def undo(self, args: UndoArgs, key: str, stop: StopEvent) -> ApplyResult:
         """Bring an earlier content back."""
-        return self._replace(asked.path, asked.sha256, lambda place, _: self._back(asked, place), key, stop, "undone")
+        return self._replace(args.path, args.sha256, lambda place, _: self._back(args, place), key, stop, "undone")
 
-    def find_applied(self, asked: ApplyArgs) -> ApplyResult | None:
+    def find_applied(self, args: ApplyArgs) -> ApplyResult | None:
         """The result if the change was made, None if not. Raises ProviderError (OUTCOME_UNKNOWN) if it cannot tell."""
-        return self._found(asked.path, asked.sha256, lambda _, old: _after(asked, old), "edited")
+        return self._found(args.path, args.sha256, lambda _, old: _after(args, old), "edited")
 
-    def find_undone(self, asked: UndoArgs) -> ApplyResult | None:
+    def find_undone(self, args: UndoArgs) -> ApplyResult | None:
         """Likewise of an undo."""
-        return self._found(asked.path, asked.sha256, lambda place, _: self._back(asked, place), "undone")
+        return self._found(args.path, args.sha256, lambda place, _: self._back(args, place), "undone")
 
-    def preview_apply(self, asked: ApplyArgs) -> Preview:
+    def preview_apply(self, args: ApplyArgs) -> Preview:
         """Return what a change would do now. Raises ProviderError."""
-        _, before = self._read(asked.path)
-        return _preview(asked.path, asked.sha256, before, lambda: _after(asked, before))
+        _, before = self._read(args.path)
+        return _preview(args.path, args.sha256, before, lambda: _after(args, before))
 
-    def preview_undo(self, asked: UndoArgs) -> Preview:
+    def preview_undo(self, args: UndoArgs) -> Preview:
         """Return what an undo would do now. Raises ProviderError."""
-        place, before = self._read(asked.path)
-        return _preview(asked.path, asked.sha256, before, lambda: self._back(asked, place))
+        place, before = self._read(args.path)
+        return _preview(args.path, args.sha256, before, lambda: self._back(args, place))
 
     # --- common
 
@@ -171,10 +171,10 @@ class Editing:
         except ProviderError:
             return None
 
-    def _back(self, asked: UndoArgs, place: str) -> bytes:
-        data = self._kept.get(place, asked.back_to)
+    def _back(self, args: UndoArgs, place: str) -> bytes:
+        data = self._kept.get(place, args.back_to)
         if data is None:
-            raise ProviderError(f"{asked.path!r}: no content {asked.back_to} is kept.", code=Code.UNDO_NOT_KEPT)
+            raise ProviderError(f"{args.path!r}: no content {args.back_to} is kept.", code=Code.UNDO_NOT_KEPT)
         return data
 
     def _found(self, path: str, expected: str | None, wanted: Wanted, change: Change) -> ApplyResult | None:
@@ -187,15 +187,15 @@ class Editing:
         return _result(path, change if expected is not None else "created", expected, after)
 
 
-def _after(asked: ProposeArgs | ApplyArgs, before: bytes | None) -> bytes:
+def _after(args: ProposeArgs | ApplyArgs, before: bytes | None) -> bytes:
     """The content after a change. Raises ProviderError."""
-    if (asked.content is None) == (not asked.edits):
+    if (args.content is None) == (not args.edits):
         raise ProviderError("Give either edits or content.")
-    if asked.content is not None:
-        return encoded(asked.content)
+    if args.content is not None:
+        return encoded(args.content)
     if before is None:
-        raise ProviderError(f"{asked.path!r} does not exist; give its content.", code=Code.FILE_NOT_FOUND)
-    return encoded(applied(text_of(asked.path, before), asked.edits))
+        raise ProviderError(f"{args.path!r} does not exist; give its content.", code=Code.FILE_NOT_FOUND)
+    return encoded(applied(text_of(args.path, before), args.edits))
 
 
 def _digest(data: bytes | None) -> str | None:

@@ -62,20 +62,20 @@ class DocumentReading:
         self._documents = documents
         self._index_of = index_of
 
-    def read(self, asked: ReadArgs, ask: Ask) -> ReadResult:
+    def read(self, args: ReadArgs, ask: Ask) -> ReadResult:
         """The text of a document."""
-        root, path, _ = self._roots.find(asked.path)
+        root, path, _ = self._roots.find(args.path)
         data = root.read(path, self._documents.max_bytes).data
         digest = sha256(data)
-        if asked.sha256 not in {None, digest}:
-            raise ProviderError(f"{asked.path!r} is not the document that was expected.", code=Code.FILE_CHANGED)
+        if args.sha256 not in {None, digest}:
+            raise ProviderError(f"{args.path!r} is not the document that was expected.", code=Code.FILE_CHANGED)
         documents = self._documents
-        document = documents.source(path, data) if asked.source else documents.open(asked.path, data, ask)
+        document = documents.source(path, data) if args.source else documents.open(args.path, data, ask)
         parsed = document.parsed
-        start, end = _span(asked, parsed)
+        start, end = _span(args, parsed)
         text = parsed.text[start:end]
         return ReadResult(
-            path=asked.path,
+            path=args.path,
             format=document.format,
             title=parsed.title or title_of(path, parsed.text),
             text=text,
@@ -90,13 +90,13 @@ class DocumentReading:
         )
 
     def search(
-        self, asked: SearchArgs, ask: Ask, hidden: Hidden | None, stop: StopEvent, progress: Progress
+        self, args: SearchArgs, ask: Ask, hidden: Hidden | None, stop: StopEvent, progress: Progress
     ) -> SearchResult:
         """The best passages of documents that could be read by themselves."""
-        root, below, prefix = self._roots.find(asked.folder)
+        root, below, prefix = self._roots.find(args.folder)
         inside = parts_of(below)
         if any(map(is_left_out, inside)):
-            raise unsafe(asked.folder, "is hidden or was installed; no search enters it")
+            raise unsafe(args.folder, "is hidden or was installed; no search enters it")
         prefix += "".join(f"{part}/" for part in inside)
 
         def allowed(path: str) -> bool:
@@ -114,7 +114,7 @@ class DocumentReading:
             read=self._documents.reader(ask),
             largest=self._documents.max_bytes,
         )
-        hits = index.search(asked.query, asked.limit, stop, progress, allowed)
+        hits = index.search(args.query, args.limit, stop, progress, allowed)
         skipped = Skipped(
             no_text=hits.states.get("binary", 0),
             too_large=hits.states.get("too_large", 0),
@@ -146,25 +146,25 @@ def _item(prefix: str, match: IndexMatch) -> Item:
     )
 
 
-def _span(asked: ReadArgs, parsed: Parsed) -> tuple[int, int]:
+def _span(args: ReadArgs, parsed: Parsed) -> tuple[int, int]:
     """Return which characters to return. Raises ProviderError for pages that are not there."""
     size = len(parsed.text)
-    first, last = _pages(asked, parsed)
-    start = max(asked.start, first)
-    end = min(last, size if asked.end is None else asked.end, start + asked.max_chars)
+    first, last = _pages(args, parsed)
+    start = max(args.start, first)
+    end = min(last, size if args.end is None else args.end, start + args.max_chars)
     return min(start, size), max(start, end)
 
 
-def _pages(asked: ReadArgs, parsed: Parsed) -> tuple[int, int]:
+def _pages(args: ReadArgs, parsed: Parsed) -> tuple[int, int]:
     """Return where the pages that were named begin and end."""
     size = len(parsed.text)
-    if not asked.pages:
+    if not args.pages:
         return 0, size
-    first, dash, last = asked.pages.partition("-")
+    first, dash, last = args.pages.partition("-")
     begin, until = int(first), int(last or parsed.page_count) if dash else int(first)
     if begin > len(parsed.pages):
         reason = f"has {parsed.page_count:,} pages" if parsed.page_count else "has no pages"
-        raise ProviderError(f"{asked.path!r} {reason}; page {begin:,} cannot be read. {parsed.note}".strip())
+        raise ProviderError(f"{args.path!r} {reason}; page {begin:,} cannot be read. {parsed.note}".strip())
     return parsed.pages[begin - 1], parsed.pages[until] if until < len(parsed.pages) else size
 
 

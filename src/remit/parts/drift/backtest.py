@@ -198,8 +198,10 @@ async def backtest(
 
 def collector_for(policy: Policy, judge: Judge, since: int) -> DecisionCollector:
     """Return what gives `judge` the decisions at `since` (µs) or later, with the results that rules may ask for."""
-    seen = None if policy.needs_facts else frozenset[str]()  # every tool's, since rules of jobs may ask for more
-    return DecisionCollector(judge, result_tools=seen, since=since)
+    result_tools = (
+        None if policy.needs_facts else frozenset[str]()
+    )  # every tool's, since rules of jobs may ask for more
+    return DecisionCollector(judge, result_tools=result_tools, since=since)
 
 
 class _Judge:
@@ -247,8 +249,10 @@ class _Judge:
             same=decisions - sum(change.calls for change in changes),
             recorded=Tallies(**self._recorded),
             now=Tallies(**self._now),
-            changes=tuple(sorted(changes, key=lambda one: (_ORDER.index(one.direction), -one.calls, one.tool))),
-            missing=dict(sorted(missing.items(), key=lambda one: -one[1])),
+            changes=tuple(
+                sorted(changes, key=lambda change: (_ORDER.index(change.direction), -change.calls, change.tool))
+            ),
+            missing=dict(sorted(missing.items(), key=lambda item: -item[1])),
         )
 
     def _note(self, direction: Direction, decided: RecordedDecision, decision: Decision) -> None:

@@ -169,13 +169,13 @@ class ModelCollector:
     def models(self) -> list[ModelDrift]:
         """Return every name that was asked, those that moved first."""
         models = [_told(name) for name in self._names.values() if self._is_wanted(name)]
-        return sorted(models, key=lambda one: (not one.moved, one.name))
+        return sorted(models, key=lambda drift: (not drift.moved, drift.name))
 
     async def outputs(self) -> list[OutputDrift]:
         """Prompts with different answers, those with most of them first. Raises JournalError."""
         drifts = []
-        for prompt, given in self._prompts.items():
-            answers = [answer for one in given if (answer := await self._read(one)) is not None]
+        for prompt, records in self._prompts.items():
+            answers = [answer for record in records if (answer := await self._read(record)) is not None]
             if self._model and not any(self._model in answer.model for answer in answers):
                 continue
             first: dict[str, ModelAnswer] = {}
@@ -191,24 +191,24 @@ class ModelCollector:
                         examples=tuple(first.values())[:_EXAMPLES],
                     )
                 )
-        return sorted(drifts, key=lambda one: (-one.models, -one.different, one.prompt_hash))[:_PROMPTS]
+        return sorted(drifts, key=lambda drift: (-drift.models, -drift.different, drift.prompt_hash))[:_PROMPTS]
 
     def _is_wanted(self, name: _Name) -> bool:
         answered = (f"{provider}/{model}" for provider, model in name.answered)
         return not self._model or self._model in name.text or any(self._model in variant for variant in answered)
 
-    async def _read(self, kept: _Kept) -> ModelAnswer | None:
+    async def _read(self, record: _Kept) -> ModelAnswer | None:
         """An answer with its digest; None if it was erased."""
-        payload = kept.payload
+        payload = record.payload
         try:
             encoded = await self._journal.value(payload.result, payload.result_blob)
         except PayloadErasedError:
             return None
         hidden = isinstance(payload.result_blob, BlobRef) and bool(payload.result_blob.key)
         return ModelAnswer(
-            job=kept.origin.id,
+            job=record.origin.id,
             step=payload.step,
-            at=kept.event.at,
+            at=record.event.at,
             model=f"{payload.llm_provider}/{payload.llm_model}",
             temperature=payload.llm_temperature,
             digest=answer_digest(encoded or b"null"),
@@ -271,4 +271,4 @@ class SkillCollector:
             for (name, recorded), origins in self._found.items()
             if today.get(name) != recorded
         ]
-        return sorted(drifts, key=lambda one: (-one.open, -one.ended, one.name))
+        return sorted(drifts, key=lambda drift: (-drift.open, -drift.ended, drift.name))

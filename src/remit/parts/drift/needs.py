@@ -125,7 +125,7 @@ class CodeCollector:
         for (name, recorded), origins in self._children.items():
             groups.setdefault(("child", name, recorded), []).extend(origins.values())
         drifts = [_told(recipes, kind, name, recorded, of) for (kind, name, recorded), of in groups.items()]
-        return sorted(drifts, key=lambda one: (CLASSES.index(one.change), -one.open, -one.ended, one.name))
+        return sorted(drifts, key=lambda drift: (CLASSES.index(drift.change), -drift.open, -drift.ended, drift.name))
 
 
 def _told(recipes: Recipes, kind: Kind, name: str, recorded: str, origins: list[RootOrigin]) -> CodeDrift:
@@ -261,30 +261,32 @@ def needs_of(
     code: Iterable[CodeDrift], uses: Iterable[Use], catalog: Catalog, workers: Sequence[Present]
 ) -> tuple[Need, ...]:
     """Return what open jobs need; what no process has comes first."""
-    needs = [_code(one, workers) for one in code if one.open]
+    needs = [_code(drift, workers) for drift in code if drift.open]
     needs += [need for use in uses if (need := _tool(use, catalog)) is not None]
     order = ("no", "unknown", "yes")
-    return tuple(sorted(needs, key=lambda one: (order.index(one.served), one.kind, -one.open, one.name, one.version)))
+    return tuple(
+        sorted(needs, key=lambda each: (order.index(each.served), each.kind, -each.open, each.name, each.version))
+    )
 
 
-def _code(one: CodeDrift, workers: Sequence[Present]) -> Need:
-    serving = [worker for worker in workers if _carries(worker, one)]
+def _code(drift: CodeDrift, workers: Sequence[Present]) -> Need:
+    serving = [worker for worker in workers if _carries(worker, drift)]
     return Need(
-        kind=one.kind,
-        name=one.name,
-        version=one.recorded,
+        kind=drift.kind,
+        name=drift.name,
+        version=drift.recorded,
         schema="",
-        open=one.open,
-        open_jobs=one.open_jobs,
+        open=drift.open,
+        open_jobs=drift.open_jobs,
         served="yes" if serving else "no",
         served_by=tuple(worker_words(worker.started.owner) for worker in serving),
     )
 
 
-def _carries(worker: Present, one: CodeDrift) -> bool:
-    if one.kind == "plan":
-        return one.recorded in {"", f"remit-{worker.started.remit}"}
-    return one.recorded in worker.started.recipes.get(one.name, ())
+def _carries(worker: Present, drift: CodeDrift) -> bool:
+    if drift.kind == "plan":
+        return drift.recorded in {"", f"remit-{worker.started.remit}"}
+    return drift.recorded in worker.started.recipes.get(drift.name, ())
 
 
 def _tool(use: Use, catalog: Catalog) -> Need | None:

@@ -145,7 +145,7 @@ class Deriver:
     async def _read(self, digest: str) -> Policy | None:
         try:
             text = await self._journal.blob(digest) or b""
-            overlays = [await self._journal.blob(one) or b"" for one in overlays_named(text)]
+            overlays = [await self._journal.blob(overlay) or b"" for overlay in overlays_named(text)]
             policy = policy_of(text, overlays)
         except (ChainBrokenError, PolicyError):
             return None
@@ -233,7 +233,7 @@ class DriftNoun:
         """
         job = await self._service.jobs.find(job) if job else ""
         services, journal, catalog = self._parts.services, self._parts.journal, self._parts.services.catalog
-        metas = {one.meta.name: one.meta for one in await catalog.tools(patience_s) if one.quarantined is None}
+        metas = {row.meta.name: row.meta for row in await catalog.tools(patience_s) if row.quarantined is None}
         tools = ToolCollector(catalog, tool, since, job)
         models = ModelCollector(journal, model, since, job)
         code, skills = CodeCollector(since, job), SkillCollector(since, job)
@@ -253,7 +253,7 @@ class DriftNoun:
             tools=tuple(await comparison.drifts(tools.found, judge.changes)),
             models=tuple(models.models()),
             outputs=tuple(await models.outputs()),
-            code=tuple(one for one in code.drifts(self._parts.programs.recipes) if one.change != "same"),
+            code=tuple(drift for drift in code.drifts(self._parts.programs.recipes) if drift.change != "same"),
             skills=tuple(await skills.drifts(self._parts.skills)),
             missing=decisions.missing,
             unlisted=dict(catalog.failures),

@@ -151,12 +151,12 @@ class CallChanges:
         self.counts: dict[str, dict[str, int]] = {}
         self._examples: dict[str, dict[Changed, list[ChangedCall]]] = {}
 
-    def add(self, tool: str, change: Changed, told: Callable[[], ChangedCall], times: int = 1) -> None:
+    def add(self, tool: str, change: Changed, example: Callable[[], ChangedCall], times: int = 1) -> None:
         """Count a call; the first few are told and kept."""
         self.counts.setdefault(tool, {"refused": 0, "asks": 0, "runs": 0})[change] += times
         examples = self._examples.setdefault(tool, {"refused": [], "asks": [], "runs": []})[change]
         if len(examples) < EXAMPLES:
-            examples.append(told())
+            examples.append(example())
 
     def examples(self, tool: str) -> tuple[ChangedCall, ...]:
         """The first few, refused ones first."""
@@ -281,10 +281,10 @@ class ToolComparison:
             if response != current:
                 old = await self._schema(response)
                 classes.append("unknown" if old is None else _SCHEMAS[compare_output(old, meta.output_schema).value])
-                told = (
+                details = (
                     changes(old, meta.output_schema, "result") if old is not None else ("the old schema was not kept",)
                 )
-                lines += [f"result {line}".replace("result result", "result") for line in told]
+                lines += [f"result {line}".replace("result result", "result") for line in details]
         return min(classes, key=CLASSES.index, default="identical"), tuple(lines)
 
     async def _schema(self, digest: str) -> Any:

@@ -219,8 +219,8 @@ def _told(story: EventStory) -> dict[str, StepNarrative]:
     return {step.step: step for step in story.tell()}
 
 
-def _marks(story: EventStory, told: dict[str, StepNarrative]) -> list[StepMark]:
-    return [StepMark(place, step.name, _given(story, place)) for place, step in told.items()]
+def _marks(story: EventStory, narratives: dict[str, StepNarrative]) -> list[StepMark]:
+    return [StepMark(place, step.name, _given(story, place)) for place, step in narratives.items()]
 
 
 def _given(story: EventStory, place: str) -> str:
@@ -239,11 +239,11 @@ def _given(story: EventStory, place: str) -> str:
 
 def _row(a: Side, left: StepNarrative | None, b: Side, right: StepNarrative | None) -> StepDiff:
     if right is None and left is not None:
-        said = tuple(Difference(about=about, a=text, b="") for about, text in _said(a.story, left))
-        return StepDiff(change="removed", name=left.name, a=left.step, a_ms=_ms(left), differences=said)
+        lines = tuple(Difference(about=about, a=text, b="") for about, text in _said(a.story, left))
+        return StepDiff(change="removed", name=left.name, a=left.step, a_ms=_ms(left), differences=lines)
     if left is None and right is not None:
-        said = tuple(Difference(about=about, a="", b=text) for about, text in _said(b.story, right))
-        return StepDiff(change="added", name=right.name, b=right.step, b_ms=_ms(right), differences=said)
+        lines = tuple(Difference(about=about, a="", b=text) for about, text in _said(b.story, right))
+        return StepDiff(change="added", name=right.name, b=right.step, b_ms=_ms(right), differences=lines)
     if left is None or right is None:
         raise AssertionError((a.job, b.job))
     differences = tuple(_between(_facts(a.story, left), _facts(b.story, right)))
@@ -267,9 +267,9 @@ def _said(story: EventStory, step: StepNarrative) -> list[tuple[str, str]]:
     return [(about, facts[about][1]) for about in ("input", "result", "state") if facts[about][1]]
 
 
-def _between(one: dict[str, tuple[str, str]], two: dict[str, tuple[str, str]]) -> Iterator[Difference]:
-    for about in dict.fromkeys((*one, *two)):
-        left, right = one.get(about, ("", "")), two.get(about, ("", ""))
+def _between(first: dict[str, tuple[str, str]], two: dict[str, tuple[str, str]]) -> Iterator[Difference]:
+    for about in dict.fromkeys((*first, *two)):
+        left, right = first.get(about, ("", "")), two.get(about, ("", ""))
         if left[0] != right[0]:
             yield Difference(about=about, a=left[1], b=right[1])
 
@@ -347,14 +347,14 @@ def _ms(step: StepNarrative) -> float:
     return step.duration_us / 1_000
 
 
-def _totals(side: Side, told: dict[str, StepNarrative]) -> RunTotals:
+def _totals(side: Side, narratives: dict[str, StepNarrative]) -> RunTotals:
     story, spent = side.story, side.story.history.spending.spent
     return RunTotals(
         job=side.job,
         name=story.name,
         state=side.state,
-        steps=len(told),
-        approvals=sum(len(step.confirmations) for step in told.values()),
+        steps=len(narratives),
+        approvals=sum(len(step.confirmations) for step in narratives.values()),
         tokens=spent.tokens,
         cost=spent.cost if spent.calls and not spent.unpriced else None,
         ms=((story.ended_at or story.updated_at) - story.created_at) / 1_000,

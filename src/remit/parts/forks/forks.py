@@ -283,15 +283,15 @@ class Forks:
             changes.append(result_given(step, value, events, by))
         return [*changes, *(args_given(step, value, by) for step, value in args.items())]
 
-    async def _created(self, job: str, given: Mapping[str, Any]) -> tuple[k.JobCreated, tuple[Blob, ...]]:
+    async def _created(self, job: str, values: Mapping[str, Any]) -> tuple[k.JobCreated, tuple[Blob, ...]]:
         """The new job's creation: as the other one's, for today's code. Raises PayloadErasedError or NotFoundError."""
         first = JobHistory(await self._journal.page(stream_of(job), 0, 1))
         created = renewed(first, self._parts.programs)
-        changed = msgspec.json.decode(await self._journal.value(created.input, created.input_blob) or b"{}") | given
-        if given and created.kind == "recipe":
+        changed = msgspec.json.decode(await self._journal.value(created.input, created.input_blob) or b"{}") | values
+        if values and created.kind == "recipe":
             bound = self._parts.programs.recipes.get(created.name).bind(changed, strict=False)
             changed = dict(bound.input)
-        elif given:
+        elif values:
             planned = (await self.jobs.history(job, 2)).plan
             graph = await self._journal.value(planned.task_graph, planned.task_graph_blob) if planned else None
             changed = bind_inputs(read_plan(msgspec.json.decode(graph or b"null")), changed, strict=False)

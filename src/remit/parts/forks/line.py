@@ -307,7 +307,9 @@ def _note(payload: k.Payload | None, done: dict[str, str]) -> None:
             else:
                 done.pop(payload.invocation_id, None)
         case k.StepCompensated() if payload.outcome != "failed":
-            for invocation in [one for one, step in done.items() if step in {payload.step, payload.undo_step}]:
+            for invocation in [
+                candidate for candidate, step in done.items() if step in {payload.step, payload.undo_step}
+            ]:
                 del done[invocation]
         case _:
             pass

@@ -60,11 +60,11 @@ class Compared(PageView, frozen=True, kw_only=True):
     diff: RunDiff | None
 
 
-async def form(asked: PageRequest) -> ForkForm:
+async def form(request: PageRequest) -> ForkForm:
     """The form. Raises NotFoundError."""
-    job, step = asked.path["job"], asked.path["step"]
-    view = await asked.service.jobs.view(job)
-    step_view = await asked.service.steps.view(job, step)
+    job, step = request.path["job"], request.path["step"]
+    view = await request.service.jobs.view(job)
+    step_view = await request.service.steps.view(job, step)
     name = step_view.row.name
     return ForkForm(
         title=f"Run {step} again",
@@ -78,36 +78,36 @@ async def form(asked: PageRequest) -> ForkForm:
     )
 
 
-async def fork(asked: PageRequest) -> See:
+async def fork(request: PageRequest) -> See:
     """Create the fork, and go to it."""
-    job, step, given = asked.path["job"], asked.path["step"], asked.form
-    await may_fork(asked.service.forks, asked.access, asked.path)
-    before = await form(asked)
+    job, step, filled = request.path["job"], request.path["step"], request.form
+    await may_fork(request.service.forks, request.access, request.path)
+    before = await form(request)
     changes: dict[str, Any] = {}
-    if given.input and _object(given.input, "The input") != _object(before.input, "The input"):
-        changes["input"] = _object(given.input, "The input")
-    if before.args and given.args and _object(given.args, "The arguments") != _object(before.args, "The arguments"):
-        changes["args"] = {step: _object(given.args, "The arguments")}
-    if given.result.strip():
-        changes["results"] = {step: _json(given.result, "The result")}
-    if before.tool and given.tool.strip() not in {"", before.tool}:
-        changes["tools"] = {before.tool: given.tool.strip()}
-    if before.model and given.model.strip() not in {"", before.model}:
-        changes["models"] = {before.model: given.model.strip(), "": given.model.strip()}
-    child = await asked.service.forks.make(
-        job, step, **changes, repeat=given.repeat == "yes", by=asked.principal, reason=given.reason
+    if filled.input and _object(filled.input, "The input") != _object(before.input, "The input"):
+        changes["input"] = _object(filled.input, "The input")
+    if before.args and filled.args and _object(filled.args, "The arguments") != _object(before.args, "The arguments"):
+        changes["args"] = {step: _object(filled.args, "The arguments")}
+    if filled.result.strip():
+        changes["results"] = {step: _json(filled.result, "The result")}
+    if before.tool and filled.tool.strip() not in {"", before.tool}:
+        changes["tools"] = {before.tool: filled.tool.strip()}
+    if before.model and filled.model.strip() not in {"", before.model}:
+        changes["models"] = {before.model: filled.model.strip(), "": filled.model.strip()}
+    child = await request.service.forks.make(
+        job, step, **changes, repeat=filled.repeat == "yes", by=request.principal, reason=filled.reason
     )
     return See(link("/jobs/{}", child.job))
 
 
-async def compare(asked: PageRequest) -> Compared:
+async def compare(request: PageRequest) -> Compared:
     """Two runs beside each other. Raises NotFoundError."""
-    job, query = asked.path["job"], asked.query
-    row = await asked.service.jobs.row(job)
-    rows = await asked.service.jobs.rows(labels={"remit.name": row.name}, limit=_OTHERS)
-    other = await asked.service.jobs.find(query.other.strip()) if query.other.strip() else ""
-    diff = await asked.service.forks.diff(job, other, every=query.every == "yes") if other else None
-    others = tuple(one for one in rows if one.job != job)
+    job, query = request.path["job"], request.query
+    row = await request.service.jobs.row(job)
+    rows = await request.service.jobs.rows(labels={"remit.name": row.name}, limit=_OTHERS)
+    other = await request.service.jobs.find(query.other.strip()) if query.other.strip() else ""
+    diff = await request.service.forks.diff(job, other, every=query.every == "yes") if other else None
+    others = tuple(each for each in rows if each.job != job)
     return Compared(title="Compare", job=job, query=query, others=others, diff=diff)
 
 

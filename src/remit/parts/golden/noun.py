@@ -164,7 +164,7 @@ def _judged(
     if report.divergence is not None:
         parted = report.divergence
         classes.append(("failed", f"step {parted.step}: recorded {parted.recorded}, now {parted.now}"))
-    worst = max(classes, key=lambda one: CLASSES.index(one[0]), default=("same", ""))
+    worst = max(classes, key=lambda class_: CLASSES.index(class_[0]), default=("same", ""))
     return CheckedJob(
         name=name,
         recipe=recipe,
@@ -186,9 +186,9 @@ def drift_words(drift: Difference) -> str:
     return f"{drift.subject}, {drift.about}: was {recorded}, is {current}{kind}"
 
 
-def reread_words(one: Reread) -> str:
+def reread_words(reread: Reread) -> str:
     """Return what was recorded of a program's request or answer, and what is read of it today."""
-    return f"step {one.step}, {one.about}: was {one.recorded or 'none'}, is {one.current or 'none'}"
+    return f"step {reread.step}, {reread.about}: was {reread.recorded or 'none'}, is {reread.current or 'none'}"
 
 
 def call_words(call: CallToday) -> str:

@@ -28,12 +28,12 @@ def remit_golden(request: pytest.FixtureRequest) -> Callable[..., CheckReport]:
     """
     root = request.config.rootpath
 
-    def check(*paths: str | Path, fail: Class = "failed", **given: Any) -> CheckReport:
+    def check(*paths: str | Path, fail: Class = "failed", **options: Any) -> CheckReport:
         from remit.parts.golden.noun import CLASSES, read_all
         from remit.parts.golden.report import details
 
         goldens = read_all(root / path for path in paths or ("golden",))
-        report = asyncio.run(_checked(goldens, fail, given))
+        report = asyncio.run(_checked(goldens, fail, options))
         failing = [job for job in report.jobs if CLASSES.index(job.result) >= CLASSES.index(fail)]
         if failing:
             lines = [f"{job.name} ({job.recipe}) is {job.result}: {line}" for job in failing for line in details(job)]
@@ -43,9 +43,9 @@ def remit_golden(request: pytest.FixtureRequest) -> Callable[..., CheckReport]:
     return check
 
 
-async def _checked(goldens: list[Any], fail: Class, given: dict[str, Any]) -> CheckReport:
+async def _checked(goldens: list[Any], fail: Class, options: dict[str, Any]) -> CheckReport:
     from remit.app import Remit
 
-    async with Remit(":memory:", work=False, **given) as remit:
+    async with Remit(":memory:", work=False, **options) as remit:
         report: CheckReport = await remit.service.golden.check(goldens, fail=fail)
         return report

@@ -58,10 +58,10 @@ def _checks(agent: AgentName, *, live: bool) -> list[Check]:
     project = Path.cwd()
     if live:
         return [
-            Check("guard", "ok", f"{agent}, {found.where}: gate asked")
-            if found.answer == "asked"
-            else Check("guard", "fail", f"{agent}, {found.where}: {found.answer}", found.why)
-            for found in probe(agent, project, os.environ)
+            Check("guard", "ok", f"{agent}, {probed.where}: gate asked")
+            if probed.answer == "asked"
+            else Check("guard", "fail", f"{agent}, {probed.where}: {probed.answer}", probed.why)
+            for probed in probe(agent, project, os.environ)
         ]
     if off := off_lines(agent, project, os.environ):
         return [Check("guard", "warn", f"{agent} may not ask: {'; '.join(off)}", f"Try it: remit guard status {agent}")]

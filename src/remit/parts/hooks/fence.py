@@ -30,8 +30,8 @@ def fenced(agent: AgentName, command: Sequence[str], env: Mapping[str, str], gua
     return enclosed(command, env, Path.cwd(), needs, _refuse, makers=GROUNDS[agent].hosts)
 
 
-def _refuse(place: str, why: str) -> None:
-    sys.stderr.write(f"remit guard: the sandbox refused {place}: {why}\n")
+def _refuse(place: str, reason: str) -> None:
+    sys.stderr.write(f"remit guard: the sandbox refused {place}: {reason}\n")
 
 
 async def run_fenced(

@@ -284,8 +284,8 @@ class HookGuard:
         if not answered:
             return NONE
         session.dialogs.remove(dialog)
-        asked = dialog[0].hook
-        verdict = await self._before(session, msgspec.structs.replace(asked, surface=""), gone)
+        first = dialog[0].hook
+        verdict = await self._before(session, msgspec.structs.replace(first, surface=""), gone)
         return verdict if verdict.effect == "deny" else HookVerdict("allow")
 
     async def _close_dialog(self, session: _Session, dialog: tuple[AgentCall, str], *, yes: bool) -> None:
@@ -451,8 +451,8 @@ def _encoded(value: Any) -> bytes:
         return canonical(str(value))
 
 
-def _same(one: Hook, other: Hook) -> bool:
-    return (one.tool, one.args) == (other.tool, other.args)
+def _same(hook: Hook, other: Hook) -> bool:
+    return (hook.tool, hook.args) == (other.tool, other.args)
 
 
 def _question(task: asyncio.Task[OutcomeView]) -> str:

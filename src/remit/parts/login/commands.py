@@ -123,10 +123,10 @@ async def _ask(
     if status != 200:  # noqa: PLR2004 - OK
         raise _known(error_of(status, body))
     try:
-        found: dict[str, Any] = msgspec.json.decode(body, type=dict[str, Any])
+        members: dict[str, Any] = msgspec.json.decode(body, type=dict[str, Any])
     except msgspec.DecodeError as error:
         raise ServerError(f"{url} answered with no JSON object", code=Code.SERVER_ANSWER_INVALID) from error
-    return found
+    return members
 
 
 def _known(error: RemitError) -> RemitError:

@@ -94,23 +94,23 @@ class LoginPart(StatelessPart):
         to = local(_pairs(query).get("to", "/"))
         seed = base64.urlsafe_b64encode(salt(32)).decode().rstrip("=")
         place = base64.urlsafe_b64encode(to.encode()).decode().rstrip("=")
-        kept = f"{seed}.{self._clock.now() // SECOND}.{place}"
+        cookie = f"{seed}.{self._clock.now() // SECOND}.{place}"
         url = await self._sessions.provider.login_url(
-            self._callback(headers), _made(kept, "state"), _made(kept, "nonce"), _made(kept, "verifier")
+            self._callback(headers), _made(cookie, "state"), _made(cookie, "nonce"), _made(cookie, "verifier")
         )
-        return 303, [("location", url), ("set-cookie", self._way(headers, kept, _WAY_S))], b""
+        return 303, [("location", url), ("set-cookie", self._way(headers, cookie, _WAY_S))], b""
 
     async def _back(self, headers: Mapping[str, str], query: bytes, _body: bytes) -> _Answer:
         """Take a browser that comes back from the provider, and begin its session."""
-        kept = _kept(headers, self._way_name(headers))
-        seed, _, rest = kept.partition(".")
+        cookie = _kept(headers, self._way_name(headers))
+        seed, _, rest = cookie.partition(".")
         began, _, place = rest.partition(".")
         fresh = began.isascii() and began.isdigit() and int(began) > self._clock.now() // SECOND - _WAY_S
-        state = _made(kept, "state") if seed and fresh else salt(32).hex()
+        state = _made(cookie, "state") if seed and fresh else salt(32).hex()
         provider = self._sessions.provider
         code = provider.check_answer(_pairs(query), state)
         person = await provider.person_of_code(
-            code, _made(kept, "verifier"), _made(kept, "nonce"), self._callback(headers)
+            code, _made(cookie, "verifier"), _made(cookie, "nonce"), self._callback(headers)
         )
         secret = await self._sessions.begin(person, "console")
         await self._sessions.end(cookie_of(headers))
@@ -177,10 +177,10 @@ def _json(value: Any) -> _Answer:
     return 200, [("content-type", "application/json")], msgspec.json.encode(value)
 
 
-def _made(kept: str, what: str) -> str:
+def _made(cookie: str, what: str) -> str:
     """Make a text of what a browser remembers; of one text of its own, a third cannot be guessed."""
-    seed = kept.partition(".")[0]
-    text = kept if what == "state" else what
+    seed = cookie.partition(".")[0]
+    text = cookie if what == "state" else what
     digest = hmac.new(seed.encode(), f"{what}\0{text}".encode(), hashlib.sha256).digest()
     return base64.urlsafe_b64encode(digest).decode().rstrip("=")
 

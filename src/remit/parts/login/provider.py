@@ -63,9 +63,9 @@ class LogoutNotice(NamedTuple):
     subject: str
 
 
-def refused(why: str) -> HttpProblem:
+def refused(reason: str) -> HttpProblem:
     """The refusal of a login."""
-    return HttpProblem(Code.LOGIN_REFUSED, why)
+    return HttpProblem(Code.LOGIN_REFUSED, reason)
 
 
 def challenge_of(verifier: str) -> str:
@@ -126,10 +126,10 @@ class LoginProvider:
 
     async def begin_device(self) -> dict[str, Any]:
         """Begin a login on another device; what the provider says of it. Raise Problem."""
-        status, said = await self._post("device_authorization_endpoint", {"scope": " ".join(self._own.scopes)})
-        if status != _OK or not all(isinstance(said.get(key), str) for key in ("device_code", "user_code")):
-            raise refused(f"The provider begins no login for a device: {line(str(said.get('error', status)))}.")
-        return said
+        status, answer = await self._post("device_authorization_endpoint", {"scope": " ".join(self._own.scopes)})
+        if status != _OK or not all(isinstance(answer.get(key), str) for key in ("device_code", "user_code")):
+            raise refused(f"The provider begins no login for a device: {line(str(answer.get('error', status)))}.")
+        return answer
 
     async def person_of_device(self, device_code: str) -> Person:
         """The person who logged in on another device. Raise Problem (LOGIN_PENDING: not yet)."""
@@ -137,8 +137,8 @@ class LoginProvider:
 
     async def person_again(self, refresh: str) -> Person:
         """The person whom the provider gave a refresh token for, as it describes them now. Raise Problem."""
-        said = await self._granted({"grant_type": "refresh_token", "refresh_token": refresh})
-        person = await self._person(said, None)
+        answer = await self._granted({"grant_type": "refresh_token", "refresh_token": refresh})
+        person = await self._person(answer, None)
         return person if person.refresh else person._replace(refresh=refresh)
 
     async def ended(self, token: str) -> LogoutNotice:
@@ -152,8 +152,8 @@ class LoginProvider:
 
     # --- what it says of a person
 
-    async def _person(self, said: Mapping[str, Any], nonce: str | None) -> Person:
-        token = said.get("id_token")
+    async def _person(self, tokens: Mapping[str, Any], nonce: str | None) -> Person:
+        token = tokens.get("id_token")
         if not isinstance(token, str):
             raise refused("The provider gave no ID token: ask it for the scope openid.")
         claims = await self._claims(token, _ID_TOKEN)
@@ -162,8 +162,8 @@ class LoginProvider:
         access = self._grant.access_of(claims, "")
         if access is None or not access.principal:
             raise refused("The ID token lacks a claim that names the principal.")
-        groups = await self._groups(claims, said)
-        sid, refresh = (str(found.get(name) or "") for found, name in ((claims, "sid"), (said, "refresh_token")))
+        groups = await self._groups(claims, tokens)
+        sid, refresh = (str(source.get(name) or "") for source, name in ((claims, "sid"), (tokens, "refresh_token")))
         return Person(access.principal, claims["sub"], sid, groups, refresh)
 
     async def _claims(self, token: str, types: frozenset[str], *, about: bool = True) -> dict[str, Any]:
@@ -174,7 +174,7 @@ class LoginProvider:
             raise refused("The token is for another client of the provider.")
         return claims
 
-    async def _groups(self, claims: Mapping[str, Any], said: Mapping[str, Any]) -> tuple[str, ...]:
+    async def _groups(self, claims: Mapping[str, Any], tokens: Mapping[str, Any]) -> tuple[str, ...]:
         """A person's groups; a provider that only says where they could be had says nothing. Raise Problem."""
         name = self._own.groups_claim
         elsewhere = claims.get("_claim_names")
@@ -185,7 +185,7 @@ class LoginProvider:
             )
         listed = claims.get(name)
         if listed is None:
-            listed = (await self._userinfo(str(said.get("access_token") or ""), claims["sub"])).get(name, [])
+            listed = (await self._userinfo(str(tokens.get("access_token") or ""), claims["sub"])).get(name, [])
         groups = [listed] if isinstance(listed, str) else listed if isinstance(listed, list) else []
         fit = [group for group in groups if isinstance(group, str) and 0 < len(group) <= _GROUP and group.isprintable()]
         if len(groups) > _MOST_GROUPS:
@@ -206,10 +206,10 @@ class LoginProvider:
 
     async def _granted(self, form: Mapping[str, str]) -> dict[str, Any]:
         """Return the answer of the token endpoint. Raise Problem."""
-        status, said = await self._post("token_endpoint", form)
+        status, answer = await self._post("token_endpoint", form)
         if status == _OK:
-            return said
-        error = line(str(said.get("error") or status))
+            return answer
+        error = line(str(answer.get("error") or status))
         if error in _PENDING:
             raise HttpProblem(Code.LOGIN_PENDING, f"The provider says: {error}.", reason=error)
         if status in _REFUSED:
@@ -268,7 +268,7 @@ class LoginProvider:
             reason = line(str(error)) or type(error).__name__
             raise HttpProblem(Code.LOGIN_UNAVAILABLE, f"{self.issuer} cannot be reached: {reason}") from error
         try:
-            said = msgspec.json.decode(body)
+            answer = msgspec.json.decode(body)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            said = {}
-        return status, said if isinstance(said, dict) else {}
+            answer = {}
+        return status, answer if isinstance(answer, dict) else {}

@@ -143,9 +143,13 @@ class LoginSessions:
 
     async def groups(self, principal: str) -> frozenset[str]:
         query = HeadQuery(kind=KIND, states=(_OPEN,), labels={"principal": principal}, limit=OF_ONE)
-        found = [await self._read(head.stream) for head in await self._journal.heads(query)]
-        fresh = [one for one in found if one is not None and self._lasts(one) and self._age(one) < STALE_S * SECOND]
-        return frozenset(max(fresh, key=lambda one: one.checked_at).groups) if fresh else frozenset()
+        sessions = [await self._read(head.stream) for head in await self._journal.heads(query)]
+        fresh = [
+            session
+            for session in sessions
+            if session is not None and self._lasts(session) and self._age(session) < STALE_S * SECOND
+        ]
+        return frozenset(max(fresh, key=lambda session: session.checked_at).groups) if fresh else frozenset()
 
     def _lasts(self, login: LoginSession) -> bool:
         """Return whether a session is not over, whatever the provider says by now."""

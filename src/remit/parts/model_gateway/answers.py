@@ -62,21 +62,21 @@ class ReplayFinding(msgspec.Struct, frozen=True, kw_only=True):
 
 async def recording_of(journal: Journal, job: str) -> Recording:
     """Read a recorded run. Raise NotFoundError if no model call is recorded in the job."""
-    asked, answered, args = dict[str, ModelGatewayAsked](), dict[str, ModelGatewayAnswered](), dict[str, Any]()
+    questions, answered, args = dict[str, ModelGatewayAsked](), dict[str, ModelGatewayAnswered](), dict[str, Any]()
     for event in await journal.read(stream_of(job)):
         payload = decode(event.kind, event.data)
         if isinstance(payload, ModelGatewayAsked):
-            asked[payload.step] = payload
+            questions[payload.step] = payload
         elif isinstance(payload, ModelGatewayAnswered):
             answered[payload.step] = payload
         elif isinstance(payload, JobCreated):
             args = msgspec.json.decode(await journal.value(payload.input, payload.input_blob) or b"{}")
-    if not asked:
+    if not questions:
         remedy = f"Record one: remit record -- COMMAND. `remit trace {job}` shows what this job did."
         raise NotFoundError(f"no model call of a program is recorded in {job}", code=Code.STEP_NOT_FOUND, remedy=remedy)
     segments: dict[str, list[bytes]] = {}
     calls = []
-    for step, request in asked.items():
+    for step, request in questions.items():
         segments[step] = await _segments(journal, request, segments)
         end = answered.get(step)
         answer = await _bytes(journal, end.answer_blob) if end is not None else b""
@@ -160,9 +160,9 @@ class Answers:
         difference = first_difference(self._recorded(call, self._results).value, now.value)
         return _finding(number, call.asked.step, difference or RequestDifference("$", "its bytes", "other bytes"))
 
-    def _worse(self, one: ReplayFinding | None, other: ReplayFinding) -> ReplayFinding:
+    def _worse(self, finding: ReplayFinding | None, other: ReplayFinding) -> ReplayFinding:
         """Of two findings the first, unless it is of a side call."""
-        return other if one is None or (not one.number and other.number) else one
+        return other if finding is None or (not finding.number and other.number) else finding
 
     def _recorded(self, call: Recorded, results: Results) -> Identity:
         return identity(call.asked.method, call.asked.route, call.body, roots=self._then, results=results)
@@ -176,5 +176,7 @@ def roots_of(folder: str, home: str) -> dict[str, str]:
     return {folder: "<work>", **({home: "<home>"} if home not in {"", "/"} else {})}
 
 
-def _finding(number: int, step: str, found: RequestDifference) -> ReplayFinding:
-    return ReplayFinding(number=number, step=step, path=found.path, recorded=found.recorded, now=found.now)
+def _finding(number: int, step: str, difference: RequestDifference) -> ReplayFinding:
+    return ReplayFinding(
+        number=number, step=step, path=difference.path, recorded=difference.recorded, now=difference.now
+    )

@@ -208,8 +208,8 @@ def first_difference(recorded: Any, now: Any, path: str = "$") -> RequestDiffere
         return None
     if isinstance(recorded, list) and isinstance(now, list):
         for index in range(max(len(recorded), len(now))):
-            one, other = (each[index] if index < len(each) else None for each in (recorded, now))
-            if (difference := first_difference(one, other, f"{path}[{index}]")) is not None:
+            left, other = (each[index] if index < len(each) else None for each in (recorded, now))
+            if (difference := first_difference(left, other, f"{path}[{index}]")) is not None:
                 return difference
         return None
     return None if recorded == now else RequestDifference(path, *_around(_shown(recorded), _shown(now)))

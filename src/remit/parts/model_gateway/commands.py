@@ -139,7 +139,7 @@ def command(
 
 
 async def _record(
-    state: CommandState, program: Sequence[str], given: dict[str, Any], title: str, stop: SignalStop
+    state: CommandState, program: Sequence[str], inputs: dict[str, Any], title: str, stop: SignalStop
 ) -> int:
     settings = state.settings()
     flags = {"policy.rules": [*settings.policy.rules, _RULE], "model_gateway.programs": True}
@@ -148,7 +148,7 @@ async def _record(
         place = {"folder": str(Path.cwd()), "home": os.environ.get("HOME", "")}
         options = Options(title=title or " ".join(program)[:100])
         job = await remit.service.jobs.start(
-            recorded_program.bind({"command": list(program), **place, **given}, strict=False), options
+            recorded_program.bind({"command": list(program), **place, **inputs}, strict=False), options
         )
         state.note(f"job {job}")
         await _see_through(remit, job, stop)

@@ -249,14 +249,14 @@ class ExchangeAnswer:
         """Read events; who watches is told once what all of them said."""
         if self._reducer is None:
             return
-        said: list[Delta] = []
+        pieces: list[Delta] = []
         try:
             for data in events:
                 if data:
-                    self._reducer.feed(data, said.append)
+                    self._reducer.feed(data, pieces.append)
         except ModelFault as fault:
             self.fault = fault
-        for kind, deltas in groupby(said, lambda delta: delta.kind):
+        for kind, deltas in groupby(pieces, lambda delta: delta.kind):
             self._watch(Delta(kind, "".join(delta.text for delta in deltas)))
 
     def _inflated(self, data: bytes) -> bytes:
@@ -266,9 +266,9 @@ class ExchangeAnswer:
             self._lost(f"the answer cannot be inflated: {error}")
             return b""
 
-    def _lost(self, why: str) -> None:
+    def _lost(self, reason: str) -> None:
         """Read no further; what comes is passed on all the same."""
-        self.fault = self.fault or ServerFault(why)
+        self.fault = self.fault or ServerFault(reason)
 
 
 class PassedModel:

@@ -83,10 +83,10 @@ def open_front(opening: Opening) -> ProgramFront | None:
     return ProgramFront(opening, own) if isinstance(own, ModelGatewaySettings) and own.executors else None
 
 
-def _budget(given: Mapping[str, float]) -> Budget:
-    tokens, calls = given.get("tokens"), given.get("calls")
+def _budget(limits: Mapping[str, float]) -> Budget:
+    tokens, calls = limits.get("tokens"), limits.get("calls")
     return Budget(
         tokens=None if tokens is None else int(tokens),
-        cost=given.get("cost"),
+        cost=limits.get("cost"),
         calls=None if calls is None else int(calls),
     )

@@ -135,12 +135,14 @@ class ModelGateway:
         try:
             await run.record_asked(step, request, reading)
             if run.answers is not None and (
-                given := await self._given(run, run.answers, request, client, step, reading)
+                extent := await self._given(run, run.answers, request, client, step, reading)
             ):
-                return given == "whole"
+                return extent == "whole"
             await run.settled()
-            asked = _request(name, request, run, step, reading, model)
-            outcome = await (_aside(model, asked) if route.kind == "aside" else _ask(run, asked, client))
+            model_request = _request(name, request, run, step, reading, model)
+            outcome = await (
+                _aside(model, model_request) if route.kind == "aside" else _ask(run, model_request, client)
+            )
             refusal = None if client.started else _refusal(outcome)
             answered, blobs = model.record(step, outcome.invocation_id or "")
             if refusal is not None:

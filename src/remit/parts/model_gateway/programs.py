@@ -200,8 +200,8 @@ class ProgramProvider(Toolset):
     async def reconcile(self, name: str, args: dict[str, Any], ctx: CallContext) -> ToolResult | None:  # noqa: ARG002 - the port's
         """Say that a program whose recorder died ended with it, and what it had asked."""
         events = await self._journal.read(ctx.stream)
-        asked = [decode(event.kind, event.data) for event in events if event.kind == ModelGatewayAsked.KIND]
-        count = sum(getattr(one, "step", "").startswith(f"{ctx.step}{INNER}") for one in asked)
+        payloads = [decode(event.kind, event.data) for event in events if event.kind == ModelGatewayAsked.KIND]
+        count = sum(getattr(payload, "step", "").startswith(f"{ctx.step}{INNER}") for payload in payloads)
         lost = RunResult(exit_code=_KILLED, seen=count > 0, requests=count, lost=True)
         return ToolResult(msgspec.to_builtins(lost))
 

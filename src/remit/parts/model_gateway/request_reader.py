@@ -284,8 +284,8 @@ def _gemini(item: Any) -> list[Message]:
     for part in objs(item.get("parts")):
         if isinstance(response := part.get("functionResponse"), dict):
             name = text(response.get("name"))
-            told = json_text(response.get("response"))
-            results.append(ToolMessage(text(response.get("id")) or name, name, told))
+            result_text = json_text(response.get("response"))
+            results.append(ToolMessage(text(response.get("id")) or name, name, result_text))
         elif isinstance(call := part.get("functionCall"), dict):
             name = text(call.get("name"))
             blocks.append(ToolCall(text(call.get("id")) or name, name, written(call.get("args") or {})))

@@ -32,9 +32,9 @@ async def reread(journal: Journal, job: str) -> list[Reread]:
             continue
         differences += _requests(call, route, reader)
         differences += _answers(call, route)
-        given = answers.take(request_recorded(call, route), main=call.asked.main)
-        if given is not call:
-            differences.append(Reread(step, "answer that it is given", step, given.asked.step if given else ""))
+        taken = answers.take(request_recorded(call, route), main=call.asked.main)
+        if taken is not call:
+            differences.append(Reread(step, "answer that it is given", step, taken.asked.step if taken else ""))
     return differences
 
 
@@ -53,17 +53,17 @@ def request_recorded(call: Recorded, route: WireRoute) -> Request:
 
 
 def _requests(call: Recorded, route: WireRoute, reader: Reader) -> Iterator[Reread]:
-    asked = call.asked
+    recorded = call.asked
     try:
         reading = reader.read(route, call.body) if route.kind == "model" else None
     except UnreadableError:
         reading = None
     main = reading is not None and bool(reading.tools.specs)
     results = reading.results if reading is not None else ()
-    if main != asked.main:
-        yield Reread(asked.step, "tools offered", str(asked.main), str(main))
-    if results != asked.results:
-        yield Reread(asked.step, "results", ", ".join(asked.results), ", ".join(results))
+    if main != recorded.main:
+        yield Reread(recorded.step, "tools offered", str(recorded.main), str(main))
+    if results != recorded.results:
+        yield Reread(recorded.step, "results", ", ".join(recorded.results), ", ".join(results))
 
 
 def _answers(call: Recorded, route: WireRoute) -> Iterator[Reread]:

@@ -174,8 +174,8 @@ class TokenRun:
 
     async def compare(self) -> None:
         """Record the calls whose results came and that no gate saw. Raise JournalError."""
-        told, self._told = self._told, []
-        for step, results in told:
+        reported, self._told = self._told, []
+        for step, results in reported:
             wanted = {call: self._wanted.pop(call) for call in results if call in self._wanted}
             if not wanted or self.gates is None:
                 continue
@@ -183,8 +183,8 @@ class TokenRun:
             self.governed += len(wanted) - len(unseen)
             for call, tool in unseen.items():
                 self.ungoverned.append(f"{tool} {call}")
-                asked = wanted[call][0]
-                await self.ledger.record(CallUngoverned(step=asked, call_id=call, tool_name=tool, told_in=step))
+                asking_step = wanted[call][0]
+                await self.ledger.record(CallUngoverned(step=asking_step, call_id=call, tool_name=tool, told_in=step))
 
     def failed(self, step: str, request: Request) -> None:
         """Remember a request that failed or was cut: if it comes again, it is a repeat."""
@@ -221,11 +221,11 @@ def _identity(request: Request) -> str:
     return identity(request.method, route, request.body, streams=False).digest
 
 
-def _common(one: Sequence[str], other: Sequence[str]) -> int:
-    most = min(len(one), len(other))
-    if one[:most] == other[:most]:
+def _common(first: Sequence[str], other: Sequence[str]) -> int:
+    most = min(len(first), len(other))
+    if first[:most] == other[:most]:
         return most
-    return next(at for at in range(most) if one[at] != other[at])
+    return next(at for at in range(most) if first[at] != other[at])
 
 
 _CONVERSATIONS: Final = ("x-claude-code-session-id", "thread-id", "session-id", "x-session-id")

@@ -221,7 +221,7 @@ def _responses_closed(events: list[dict[str, Any]]) -> list[str]:
 
 
 def _content_closed(events: list[dict[str, Any]]) -> list[str]:
-    answers = [obj(one.get("content")) for event in events for one in objs(event.get("candidates"))]
+    answers = [obj(candidate.get("content")) for event in events for candidate in objs(event.get("candidates"))]
     calls = [obj(part.get("functionCall")) for answer in answers for part in objs(answer.get("parts"))]
     return [text(call.get("id")) or text(call.get("name")) for call in calls if call]
 

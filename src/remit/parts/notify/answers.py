@@ -206,8 +206,8 @@ class ChannelAnswers:
         if sent is None or not sent.shown or sent.message != received.message:
             return None
         queued = payloads[0]
-        asked = await self._journal.read(queued.source) if isinstance(queued, NotificationQueued) else []
-        request = decode(asked[0].kind, asked[0].data) if asked else None
+        question_events = await self._journal.read(queued.source) if isinstance(queued, NotificationQueued) else []
+        request = decode(question_events[0].kind, question_events[0].data) if question_events else None
         same = isinstance(request, ConfirmationRequested) and request.confirmation == received.confirmation
         return sent.shown if same else None
 

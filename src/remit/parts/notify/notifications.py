@@ -213,8 +213,8 @@ class Follower(ShortPass):
     async def catch_up(self) -> bool:
         """Queue what the next page of the journal tells of; whether there is more."""
         if not self._position:
-            kept = await self.journal.folds.read(self._fold)
-            self._kept = self._position = kept[0].position if kept else 0
+            folds = await self.journal.folds.read(self._fold)
+            self._kept = self._position = folds[0].position if folds else 0
         page = await self.journal.scan(self._position, KINDS, _PAGE)
         queued = [await self._queue(placed.event) for placed in page.events]
         self._position = page.position
@@ -294,9 +294,11 @@ class Follower(ShortPass):
         ):
             return
         payloads = [
-            decode(one.kind, one.data) for one in await self.journal.read(stream_of(self._target.name, notification))
+            decode(each.kind, each.data) for each in await self.journal.read(stream_of(self._target.name, notification))
         ]
-        sent = next((one for one in payloads if isinstance(one, NotificationSent) and one.message), None)
+        sent = next(
+            (payload for payload in payloads if isinstance(payload, NotificationSent) and payload.message), None
+        )
         if sent is None:
             return
         update = UpdateQueued(
@@ -422,10 +424,10 @@ class Notifications:
         events = await self._journal.read(head.stream)
         payloads = [decode(event.kind, event.data) for event in events]
         attempts = [payload for payload in payloads if isinstance(payload, NotificationSent | NotificationFailed)]
-        said = ""
+        words = ""
         match payloads[-1]:
             case NotificationSent(answer=text) | NotificationFailed(reason=text) | NotificationDropped(reason=text):
-                said = text
+                words = text
             case _:
                 pass
         queued = payloads[0]
@@ -436,7 +438,7 @@ class Notifications:
             about=head.title.partition(" ")[2],
             queued_at=head.created_at,
             attempts=len(attempts),
-            said=said,
+            said=words,
             due_at=head.due_at,
         )
 

@@ -60,7 +60,7 @@ async def devices(request: PageRequest) -> DevicesPage:
 async def subscribe(request: PageRequest) -> See:
     """Let this browser take notices. Raises UsageError."""
     noun, form = request.service.devices, request.form
-    asked = PushSubscribed(
+    subscription = PushSubscribed(
         principal=request.principal,
         endpoint=form.endpoint,
         p256dh=form.p256dh,
@@ -68,7 +68,7 @@ async def subscribe(request: PageRequest) -> See:
         key=noun.key,
         device=line(form.device, 100),
     )
-    await noun.add(asked)
+    await noun.add(subscription)
     return See("/devices")
 
 

@@ -97,17 +97,17 @@ class Directory(msgspec.Struct, frozen=True):
 
         Where all of them are absent, or stand in for each other, no one does.
         """
-        seen = [person]
-        while (absence := self.absences.get(seen[-1])) is not None and absence[0].holds(now):
-            if absence[1] in seen:
+        chain = [person]
+        while (absence := self.absences.get(chain[-1])) is not None and absence[0].holds(now):
+            if absence[1] in chain:
                 return ""
-            seen.append(absence[1])
-        return seen[-1] if len(seen) > 1 else ""
+            chain.append(absence[1])
+        return chain[-1] if len(chain) > 1 else ""
 
     def stand_ins(self, people: Collection[str], now: int) -> dict[str, str]:
         """Return who stands in now, each with the first of these people who is absent."""
-        found = [(self.stand_in(person, now), person) for person in reversed([*people])]
-        return {delegate: person for delegate, person in found if delegate}
+        pairs = [(self.stand_in(person, now), person) for person in reversed([*people])]
+        return {delegate: person for delegate, person in pairs if delegate}
 
 
 def read_directory(settings: Settings) -> Directory:

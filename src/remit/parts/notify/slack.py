@@ -67,11 +67,11 @@ class SlackApi:
     async def post(self, message: Notice, question: Answerable | str | None) -> AttemptEnd:
         """Post a message, with buttons if its question is shown whole."""
         body = {"channel": self._target.slack, "text": line(message.title, _HEADER), "unfurl_links": False}
-        said = await self.ask("chat.postMessage", {**body, "blocks": blocks_of(message, question)})
-        if not said.get("ok"):
-            return AttemptEnd(ok=False, words=f"Slack says: {line(str(said.get('error')))}")
+        reply = await self.ask("chat.postMessage", {**body, "blocks": blocks_of(message, question)})
+        if not reply.get("ok"):
+            return AttemptEnd(ok=False, words=f"Slack says: {line(str(reply.get('error')))}")
         shown = question.shown if isinstance(question, Answerable) else ""
-        return AttemptEnd(ok=True, words="posted", place=f"{said.get('channel')}/{said.get('ts')}", shown=shown)
+        return AttemptEnd(ok=True, words="posted", place=f"{reply.get('channel')}/{reply.get('ts')}", shown=shown)
 
     async def settle(self, place: str, text: str) -> None:
         """Take the buttons from a message, and say in it how its question ended."""
@@ -159,9 +159,9 @@ class SlackPart(StatelessPart):
         payload = msgspec.json.decode(parse_qs(body.decode(), strict_parsing=True)["payload"][0])
         team, user = payload["team"]["id"], payload["user"]["id"]
         if payload["type"] == "view_submission":
-            kept = msgspec.json.decode(payload["view"]["private_metadata"])
+            metadata = msgspec.json.decode(payload["view"]["private_metadata"])
             reason = payload["view"]["state"]["values"][_FIELD][_FIELD]["value"] or ""
-            mark, place, decision = msgspec.json.decode(kept["mark"], type=ButtonMark), kept["place"], "deny"
+            mark, place, decision = msgspec.json.decode(metadata["mark"], type=ButtonMark), metadata["place"], "deny"
         elif payload["type"] == "block_actions":
             (action,) = payload["actions"]
             if "value" not in action:
@@ -192,11 +192,11 @@ class SlackPart(StatelessPart):
         raise ValueError("no message of this app")
 
 
-def _modal(kept: str) -> dict[str, Any]:
+def _modal(metadata: str) -> dict[str, Any]:
     field = {"type": "plain_text_input", "action_id": _FIELD, "multiline": True, "max_length": 1_000}
     return {
         "type": "modal",
-        "private_metadata": kept,
+        "private_metadata": metadata,
         "title": _text("Deny the call"),
         "submit": _text("Deny"),
         "close": _text("Cancel"),

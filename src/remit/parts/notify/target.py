@@ -265,7 +265,11 @@ def _webhook(target: NotifyTarget, _table: Mapping[str, Any]) -> _Problem:
 def _mail(target: NotifyTarget, _table: Mapping[str, Any]) -> _Problem:
     if not target.email:
         return None
-    wrong = [one for one in (*target.email, target.sender) if one != PERSON and not _ADDRESS.fullmatch(one)]
+    wrong = [
+        recipient
+        for recipient in (*target.email, target.sender)
+        if recipient != PERSON and not _ADDRESS.fullmatch(recipient)
+    ]
     if wrong:
         return "email and from must be addresses such as oncall@example.com", "Correct them; from is required."
     server = mail_server(target.smtp)

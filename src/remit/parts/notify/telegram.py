@@ -201,7 +201,7 @@ class Presses:
     async def _told(self, view: ConfirmationView, place: str) -> tuple[NotifyTarget, str]:
         """The target whose message this is, else one that was told of the question. Raises LookupError."""
         identity = f"{stream_of(view.caller, view.confirmation)} 1"
-        told: dict[bool, tuple[NotifyTarget, str]] = {}
+        targets: dict[bool, tuple[NotifyTarget, str]] = {}
         for target in self._targets:
             notification = notification_of(target.name, identity)
             stream = f"notify/{target.name}/{notification}"
@@ -209,10 +209,10 @@ class Presses:
             payloads = [decode(event.kind, event.data) for event in events]
             same = any(isinstance(payload, NotificationSent) and payload.message == place for payload in payloads)
             if events:
-                told[same] = target, notification
-        if not told:
+                targets[same] = target, notification
+        if not targets:
             raise LookupError("no target was told of its question")
-        return told.get(True) or told[False]
+        return targets.get(True) or targets[False]
 
 
 def text_of(message: Notice, question: Answerable | str | None) -> str:

@@ -426,7 +426,7 @@ def _candidates(names: Sequence[str], pieces: Sequence[EvidencePiece]) -> list[_
 
 
 def _weights(
-    asked: Sequence[str], candidates: Sequence[_Candidate], contexts: Sequence[AbstractSet[str]]
+    terms: Sequence[str], candidates: Sequence[_Candidate], contexts: Sequence[AbstractSet[str]]
 ) -> dict[str, float]:
     """Return how much each asked word tells one sentence, with what stands around it, from another.
 
@@ -434,7 +434,7 @@ def _weights(
     """
     total = len(candidates)
     weights: dict[str, float] = {}
-    for term in asked:
+    for term in terms:
         having = sum(term in each.counts or term in contexts[each.piece] for each in candidates)
         weights[term] = math.log(1 + (total - having + 0.5) / (having + 0.5)) if having else 0.0
     return weights
@@ -496,7 +496,7 @@ def _varied(
         if (
             full
             or (source not in per_source and len(per_source) == max_sources)
-            or any(_alike(stems, one) for one in stems_chosen)
+            or any(_alike(stems, each) for each in stems_chosen)
         ):
             continue
         chosen.append(candidate)
@@ -506,5 +506,5 @@ def _varied(
     return chosen
 
 
-def _alike(one: frozenset[str], other: frozenset[str]) -> bool:
-    return len(one & other) >= _SAME * len(one | other)
+def _alike(stems: frozenset[str], other: frozenset[str]) -> bool:
+    return len(stems & other) >= _SAME * len(stems | other)

@@ -215,16 +215,16 @@ def summary(report: Report) -> str:
 
 def where(searched: Searched) -> str:
     """Return what was searched, in words."""
-    said = []
+    parts = []
     if searched.folder or not (searched.queries or searched.looked_in):
-        said.append(
+        parts.append(
             f"{_many(searched.files, 'file')} ({_many(searched.passages, 'passage')}) in {name(searched.folder)}"
         )
     if searched.looked_in:
-        said.append(f"{_many(searched.documents, 'document')} in {name(searched.looked_in)}")
+        parts.append(f"{_many(searched.documents, 'document')} in {name(searched.looked_in)}")
     if searched.queries:
-        said.append(f"{_many(searched.pages, 'page')} read of {_many(searched.results, 'result')} on the web")
-    return _joined(said)
+        parts.append(f"{_many(searched.pages, 'page')} read of {_many(searched.results, 'result')} on the web")
+    return _joined(parts)
 
 
 def method(report: Report) -> str:
@@ -310,14 +310,14 @@ def place(each: Citation, source: Source) -> str:
 
 def name(text: str) -> str:
     """A path or a name as inline code, whatever characters it has."""
-    shown = _UNSEEN.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
+    shown = _UNSEEN.sub(lambda sign: f"\\x{ord(sign[0]):02x}", text)
     fence = "`" * (1 + max((len(run) for run in re.findall(r"`+", shown)), default=0))
     pad = " " if fence != "`" else ""
     return f"{fence}{pad}{shown}{pad}{fence}"
 
 
 def _escaped(text: str) -> str:
-    return _ACTIVE.sub(lambda found: "".join("\\" + sign for sign in found[0]), text)
+    return _ACTIVE.sub(lambda signs: "".join("\\" + sign for sign in signs[0]), text)
 
 
 def _many(count: int, what: str) -> str:

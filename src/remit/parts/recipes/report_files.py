@@ -65,8 +65,10 @@ class ReportProvider(Toolset):
         if ctx.keeper is not None:
             for _, data, _ in files:
                 await ctx.keeper.put(data)
-        kept = [Written(path=path, bytes=len(data), sha256=sha256(data), media_type=kind) for path, data, kind in files]
-        return ToolResult(msgspec.to_builtins(WriteResult(artifacts=kept)))
+        artifacts = [
+            Written(path=path, bytes=len(data), sha256=sha256(data), media_type=kind) for path, data, kind in files
+        ]
+        return ToolResult(msgspec.to_builtins(WriteResult(artifacts=artifacts)))
 
 
 def open_report(_opening: Opening) -> tuple[ReportProvider]:

@@ -85,5 +85,5 @@ async def research_report(
         note=" ".join(filter(None, (papers.note, pages.note))),
     )
     report: dict[str, Any] = msgspec.to_builtins(compose(facts, answer.claims or claims, pages.cut))
-    kept = await run.call("report.write", {"report": report})
-    return {**report, "claims": report["evidence"], "artifacts": kept.value["artifacts"]}
+    files_written = await run.call("report.write", {"report": report})
+    return {**report, "claims": report["evidence"], "artifacts": files_written.value["artifacts"]}

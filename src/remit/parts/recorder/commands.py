@@ -120,16 +120,16 @@ def checkpoints_command(state: CommandState, limit: int, stamps: Path | None) ->
             journal = remit.runtime.journal
             return await notes(journal, limit), await stamps_of(journal) if stamps is not None else []
 
-    found, stamped = run_to_end(read())
+    texts, stamped = run_to_end(read())
     if stamps is not None:
         stamps.mkdir(parents=True, exist_ok=True)
         for checkpoint, stamp in stamped:
             (stamps / f"{checkpoint.size}.checkpoint").write_text(checkpoint.body, encoding="utf-8")
             (stamps / f"{checkpoint.size}.tsr").write_bytes(stamp)
     if state.as_json:
-        state.output.json(found)
-    elif found:
-        state.output.out.line("\n".join(found).rstrip())
+        state.output.json(texts)
+    elif texts:
+        state.output.out.line("\n".join(texts).rstrip())
     else:
         state.note(
             "nothing is signed yet: `remit recorder sign`, or recorder.origin and `remit serve` or `remit worker`"

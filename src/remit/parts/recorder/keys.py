@@ -99,7 +99,9 @@ def query(checkpoint: Checkpoint) -> TimeStampRequest:
     return TimestampRequestBuilder().data(checkpoint.body.encode()).hash_algorithm(HashAlgorithm.SHA256).build()
 
 
-def check_answer(asked: TimeStampRequest, answer: bytes, checkpoint: Checkpoint, roots: Sequence[Certificate]) -> None:
+def check_answer(
+    request: TimeStampRequest, answer: bytes, checkpoint: Checkpoint, roots: Sequence[Certificate]
+) -> None:
     """Check an authority's answer, by certificates if there are any. Raise OSError."""
     try:
         response = _response(answer)
@@ -107,7 +109,7 @@ def check_answer(asked: TimeStampRequest, answer: bytes, checkpoint: Checkpoint,
         raise OSError(f"its answer cannot be read: {error}") from error
     if response.status not in _GRANTED:
         raise OSError(f"it refuses: {', '.join(response.status_string) or f'status {response.status}'}")
-    if response.tst_info.nonce != asked.nonce or not is_over(answer, checkpoint):
+    if response.tst_info.nonce != request.nonce or not is_over(answer, checkpoint):
         raise OSError("its stamp is not for this checkpoint")
     if roots and stamped_at(answer, checkpoint, roots) is None:
         raise OSError("its stamp does not follow from recorder.stamp_roots")

@@ -113,9 +113,9 @@ async def leaves_of(journal: Journal, checkpoint: RecorderCheckpoint) -> list[St
         raise ChainBrokenError(f"the leaves of a checkpoint cannot be read: {error}", remedy=_LOOK) from error
 
 
-async def stamp_of(journal: Journal, said: RecorderCheckpoint | RecorderClosed) -> bytes:
+async def stamp_of(journal: Journal, checkpoint: RecorderCheckpoint | RecorderClosed) -> bytes:
     """The stamp that an event of the recorder brings; empty: it cannot be read."""
-    data = await journal.value(said.stamp, said.stamp_blob)
+    data = await journal.value(checkpoint.stamp, checkpoint.stamp_blob)
     try:
         return decoded(msgspec.json.decode(data or b"", type=str))
     except msgspec.DecodeError:
@@ -176,7 +176,7 @@ async def grown(journal: Journal, origin: str, since: int | None = None) -> Grow
     base = tree = chain[0].tree
     hashes: list[bytes] = []
     for session in chain:
-        added = [one for checkpoint in session.checkpoints for one in hashed(await leaves_of(journal, checkpoint))]
+        added = [leaf for checkpoint in session.checkpoints for leaf in hashed(await leaves_of(journal, checkpoint))]
         begins, tree = tree, tree.grown(added)
         reason = "" if session.tree == begins and begins.fits else _GAP
         for checkpoint in session.checkpoints[-1:]:
@@ -190,17 +190,17 @@ async def grown(journal: Journal, origin: str, since: int | None = None) -> Grow
     return Grown(chain[-1], tree, base.grown(hashes[:cut]), hashes[cut:])
 
 
-def wrong(opened: RecorderOpened, said: RecorderCheckpoint, tree: Tree) -> str:
+def wrong(opened: RecorderOpened, recorded: RecorderCheckpoint, tree: Tree) -> str:
     """Return what is wrong with a checkpoint, given the tree that its leaves make; empty: nothing."""
-    checkpoint = Checkpoint(opened.origin, said.size, decoded(said.root))
+    checkpoint = Checkpoint(opened.origin, recorded.size, decoded(recorded.root))
     if checkpoint != Checkpoint(opened.origin, tree.size, tree.root):
-        return f"the checkpoint over {said.size} leaves is not what its leaves make"
+        return f"the checkpoint over {recorded.size} leaves is not what its leaves make"
     try:
         key = NoteKey.parse(opened.key)
     except ValueError as error:
         return f"its key cannot be read: {error}"
-    if key.name != opened.origin or signed_by(checkpoint, (said.signature,), key, is_signature) is None:
-        return f"the checkpoint over {said.size} leaves is not signed by the session's key"
+    if key.name != opened.origin or signed_by(checkpoint, (recorded.signature,), key, is_signature) is None:
+        return f"the checkpoint over {recorded.size} leaves is not signed by the session's key"
     return ""
 
 
@@ -209,13 +209,13 @@ async def notes(journal: Journal, limit: int) -> list[str]:
 
     Raises ChainBrokenError.
     """
-    found: list[str] = []
+    texts: list[str] = []
     async for head in sessions(journal):
         session = await read(journal, head)
         cosigned = {payload.cosigned: payload.cosignatures for payload in session.payloads}
         for checkpoint in reversed(session.checkpoints):
             lines = (checkpoint.signature, *cosigned.get(checkpoint.size, ()))
-            found.append(Checkpoint(session.opened.origin, checkpoint.size, decoded(checkpoint.root)).signed(lines))
-            if len(found) == limit:
-                return found[::-1]
-    return found[::-1]
+            texts.append(Checkpoint(session.opened.origin, checkpoint.size, decoded(checkpoint.root)).signed(lines))
+            if len(texts) == limit:
+                return texts[::-1]
+    return texts[::-1]

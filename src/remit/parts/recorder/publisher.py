@@ -167,13 +167,13 @@ class Publisher:
 
     async def _request_stamp(self, newest: _Newest) -> None:
         """Have the newest checkpoint stamped. Raises OSError, ValueError or RemitError."""
-        own, checkpoint, asked = self._own, newest.note.checkpoint, query(newest.note.checkpoint)
+        own, checkpoint, stamp_query = self._own, newest.note.checkpoint, query(newest.note.checkpoint)
         roots = roots_in(own.stamp_roots, "recorder.stamp_roots")
         url = expand(own.stamp_url, self._environ, "recorder.stamp_url")
-        status, answer = await _asked(self._threads, url, asked.as_bytes(), {"Content-Type": TYPE})
+        status, answer = await _asked(self._threads, url, stamp_query.as_bytes(), {"Content-Type": TYPE})
         if status != _OK:
             raise OSError(f"HTTP {status} {answer[:200].decode(errors='replace')}")
-        check_answer(asked, answer, checkpoint, roots)
+        check_answer(stamp_query, answer, checkpoint, roots)
         stamp = pack(msgspec.json.encode(encoded(answer)))
         self.published = msgspec.structs.replace(self.published, stamped=checkpoint.size, stamp=stamp)
         self._stamped_at = self._journal.clock.now()
@@ -186,7 +186,7 @@ class Publisher:
         for _ in range(2):
             old, end = self._seen or Tree(), newest.tree.size - self._from
             hashes = self._hashes[old.size - self._from : end] if old.size else []
-            lines = [f"old {old.size}", *(encoded(one) for one in proof(old, hashes))]
+            lines = [f"old {old.size}", *(encoded(digest) for digest in proof(old, hashes))]
             body = "\n".join(lines) + "\n\n" + newest.note.checkpoint.signed(newest.note.lines)
             status, answer = await _asked(self._threads, url, body.encode(), {})
             if status == _OK:

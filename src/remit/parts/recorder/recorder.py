@@ -132,8 +132,8 @@ class LogRecorder:
             closed = self._closed("lost", len(last.checkpoints), tree, PublishedState())
             await self._journal.append(writer, closed, synced=True, patch=HeadPatch(state="closed", closed=True))
         log = await grown(self._journal, self._terms.origin)
-        kept = await self._journal.folds.read(self._fold)
-        self._tree, self._kept = (log.tree if log else Tree()), (kept[0].position if kept else 0)
+        folds = await self._journal.folds.read(self._fold)
+        self._tree, self._kept = (log.tree if log else Tree()), (folds[0].position if folds else 0)
         self._position = self._kept if log else 0
         opened = self._opened(last.opened.session + 1 if last else 1, log.session.opened if log else None)
         blob = Blob(opened.settings_hash, self._terms.settings)
@@ -177,20 +177,20 @@ class LogRecorder:
     async def _end(self, reason: Literal["stopped", "day"]) -> None:
         writer, self._writer = self._writer, None
         if writer is not None:
-            seen = self._seen()
+            published = self._seen()
             closed, patch = (
-                self._closed(reason, self._checkpoints, self._tree, seen),
+                self._closed(reason, self._checkpoints, self._tree, published),
                 HeadPatch(state="closed", closed=True),
             )
-            await self._journal.append(writer, closed, synced=True, patch=patch, blobs=seen.stamp.blobs)
-            self._stamped = max(self._stamped, seen.stamped)
+            await self._journal.append(writer, closed, synced=True, patch=patch, blobs=published.stamp.blobs)
+            self._stamped = max(self._stamped, published.stamped)
 
     def _seen(self) -> PublishedState:
         """Return what others said of the log, without a stamp that is recorded."""
-        seen = self._publisher.published
-        if seen.stamped > self._stamped:
-            return seen
-        return PublishedState(seen.cosigned, seen.cosignatures)
+        published = self._publisher.published
+        if published.stamped > self._stamped:
+            return published
+        return PublishedState(published.cosigned, published.cosignatures)
 
     @staticmethod
     def _closed(
@@ -221,27 +221,27 @@ class LogRecorder:
 
         # In a thread: of many streams it would hold the event loop up.
         hashes, tree, checkpoint, line, leaves = await asyncio.to_thread(made)
-        packed, seen = pack(leaves), self._seen()
-        said = RecorderCheckpoint(
+        packed, published = pack(leaves), self._seen()
+        recorded = RecorderCheckpoint(
             size=tree.size,
             root=encoded(tree.root),
             heads=len(ends),
             signature=line,
             leaves=packed.inline,
             leaves_blob=packed.ref,
-            cosigned=seen.cosigned,
-            cosignatures=seen.cosignatures,
-            stamped=seen.stamped,
-            stamp=seen.stamp.inline,
-            stamp_blob=seen.stamp.ref,
+            cosigned=published.cosigned,
+            cosignatures=published.cosignatures,
+            stamped=published.stamped,
+            stamp=published.stamp.inline,
+            stamp_blob=published.stamp.ref,
         )
-        at = await self._journal.append(writer, said, synced=True, blobs=packed.blobs + seen.stamp.blobs)
-        self._stamped = max(self._stamped, seen.stamped)
+        at = await self._journal.append(writer, recorded, synced=True, blobs=packed.blobs + published.stamp.blobs)
+        self._stamped = max(self._stamped, published.stamped)
         self._publisher.offer(Note(checkpoint, (line,)), tree, hashes)
         self._tree, self._signed_at = tree, at
         self._position, self._checkpoints = position, self._checkpoints + 1
         if await self._journal.folds.keep([JournalFold(self._fold, position, b"")], self._kept):
             self._kept = position
         else:  # of the process that signed before, at the same moment
-            kept = await self._journal.folds.read(self._fold)
-            self._kept = kept[0].position if kept else 0
+            folds = await self._journal.folds.read(self._fold)
+            self._kept = folds[0].position if folds else 0

@@ -221,8 +221,8 @@ class _Log:
         for number, session in enumerate(self._sessions):
             opened = session.opened
             same = number > 0 and opened.key == self._sessions[number - 1].opened.key
-            given = any(str(key) == opened.key for key in trusted)
-            known = given or (known and (same or _handed(session)))
+            is_trusted = any(str(key) == opened.key for key in trusted)
+            known = is_trusted or (known and (same or _handed(session)))
         return (
             "" if known else f"it is signed by {self._sessions[-1].opened.key}, which is not a key that is given here"
         )

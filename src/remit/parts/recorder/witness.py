@@ -74,9 +74,9 @@ class Witness:
         head, _, rest = body.decode("utf-8", "replace").partition("\n\n")
         old, *proof = head.split("\n")
         notes, size = notes_in(rest), old.removeprefix("old ")
-        hashes = [decoded(one) for one in proof]
+        hashes = [decoded(digest) for digest in proof]
         understood = old.startswith("old ") and size.isdecimal() and str(int(size)) == size and len(notes) == 1
-        if not understood or len(hashes) > _MOST_HASHES or any(len(one) != _HASH for one in hashes):
+        if not understood or len(hashes) > _MOST_HASHES or any(len(digest) != _HASH for digest in hashes):
             return WitnessAnswer(HTTPStatus.BAD_REQUEST, "it is not the size, the proof and the checkpoint of a log\n")
         note = notes[0]
         keys = [key for key in self._logs if key.name == note.checkpoint.origin]
@@ -258,24 +258,24 @@ class AnchorLog:
             tree = _Stored(self._db)
             if registration.old > tree.size:
                 return WitnessAnswer(HTTPStatus.CONFLICT, f"the log has {tree.size} leaves only\n")
-            proof = [one.hex() for one in tree.prefix(registration.old, tree.size)]
+            proof = [digest.hex() for digest in tree.prefix(registration.old, tree.size)]
             return self._said(tree, proof=proof)
 
     def prove(self, body: bytes) -> WitnessAnswer:
         """Return the place of each hash that is in the tree, with its proof. Raise OSError."""
         try:
-            asked = _read_inquiry(body)
+            inquiry = _read_inquiry(body)
         except msgspec.DecodeError as error:
             return WitnessAnswer(HTTPStatus.BAD_REQUEST, f"{error}\n")
         with self._using, _storing():  # which no other process writes to
             tree = _Stored(self._db)
-            rows = [(leaf, self._db.execute(_FIND, (bytes.fromhex(leaf),)).fetchone()) for leaf in asked.leaves]
+            rows = [(leaf, self._db.execute(_FIND, (bytes.fromhex(leaf),)).fetchone()) for leaf in inquiry.leaves]
             entries = [
                 {
                     "leaf": leaf,
                     "index": row[0],
                     "at": isoformat(row[1]),
-                    "proof": [one.hex() for one in tree.path(row[0], tree.size)],
+                    "proof": [digest.hex() for digest in tree.path(row[0], tree.size)],
                 }
                 for leaf, row in rows
                 if row is not None
@@ -304,8 +304,8 @@ class AnchorLog:
         root = tree.root(0, tree.size) if tree.size else Tree().root
         head = {"log": self._signer.key.name, "root": root.hex(), "size": tree.size}
         signed = canonical({**head, "ext": {"remit": {"at": isoformat(self._clock.now())}}})
-        said = {"root": root.hex(), "size": tree.size, "signed": encoded(signed), "sig": self._signer.sign(signed)}
-        whole = msgspec.json.encode({"log": head["log"], "tree_head": said, **members})
+        tree_head = {"root": root.hex(), "size": tree.size, "signed": encoded(signed), "sig": self._signer.sign(signed)}
+        whole = msgspec.json.encode({"log": head["log"], "tree_head": tree_head, **members})
         return WitnessAnswer(HTTPStatus.OK, whole.decode(), "application/json")
 
 
@@ -340,8 +340,8 @@ class _Stored(Subtrees):
     def root(self, begin: int, end: int) -> bytes:
         length = end - begin
         if not length & (length - 1) and not begin % length:
-            found: bytes = self._db.execute(_NODE, (length.bit_length() - 1, begin // length)).get
-            return found
+            digest: bytes = self._db.execute(_NODE, (length.bit_length() - 1, begin // length)).get
+            return digest
         middle = begin + half(length)
         return node_of(self.root(begin, middle), self.root(middle, end))
 

@@ -144,9 +144,9 @@ class _Collector:
         self.more = 0
         self.bytes = 0
 
-    def leave(self, path: str, why: str) -> None:
+    def leave(self, path: str, reason: str) -> None:
         if len(self.left) < _LISTED:
-            self.left.append(LeftOut(shown(path), why))
+            self.left.append(LeftOut(shown(path), reason))
         else:
             self.more += 1
 

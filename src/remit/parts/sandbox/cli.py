@@ -70,8 +70,8 @@ async def listed(remit: Remit, days: int, *, unknown: bool) -> list[tuple[Worksp
     ]
 
 
-async def _row(one: Workspace, service: Service, before: int, *, unknown: bool) -> WorkspaceRow:
-    kind, _, name = one.conversation.partition("/")
+async def _row(workspace: Workspace, service: Service, before: int, *, unknown: bool) -> WorkspaceRow:
+    kind, _, name = workspace.conversation.partition("/")
     state = kind if kind in {"session", "call"} else "unknown"
     if kind == "job":
         try:
@@ -79,8 +79,8 @@ async def _row(one: Workspace, service: Service, before: int, *, unknown: bool) 
         except NotFoundError as error:
             if error.code is not Code.JOB_NOT_FOUND:
                 raise
-    size, files = size_of(one.folder)
-    used = one.used_ns // 1_000
+    size, files = size_of(workspace.folder)
+    used = workspace.used_ns // 1_000
     over = state in _ENDED or state in {"session", "call"} or (unknown and state == "unknown")
     return WorkspaceRow(
         job=name,
@@ -88,16 +88,16 @@ async def _row(one: Workspace, service: Service, before: int, *, unknown: bool) 
         bytes=size,
         files=files,
         used_at=used,
-        folder=str(one.folder),
+        folder=str(workspace.folder),
         deletable=over and used <= before,
     )
 
 
-def deleted(one: Workspace) -> bool:
+def deleted(workspace: Workspace) -> bool:
     """Delete a workspace unless someone uses it at this moment."""
-    with one.locked() as ours:
+    with workspace.locked() as ours:
         if ours:
-            delete(one.folder)
+            delete(workspace.folder)
     return ours
 
 
@@ -140,19 +140,19 @@ def probe_command(state: CommandState) -> int:
     return exit_codes.OK if enough else exit_codes.ERROR
 
 
-def _print_probe(state: CommandState, one: ProbeReport, *, chosen: bool) -> None:
+def _print_probe(state: CommandState, report: ProbeReport, *, chosen: bool) -> None:
 
     out = state.output.out
-    word, style = ("ok", "ok") if one.usable else ("fail", "fail") if chosen else ("no", "dim")
-    level_text = f"{one.level.name}, version {one.version}" if one.usable else "; ".join(one.reasons)
+    word, style = ("ok", "ok") if report.usable else ("fail", "fail") if chosen else ("no", "dim")
+    level_text = f"{report.level.name}, version {report.version}" if report.usable else "; ".join(report.reasons)
     out.line(
-        f"{out.style(f'{word:<4}', style)}  {one.driver:<9}  {one_line(level_text)}{'  (chosen)' if chosen else ''}"
+        f"{out.style(f'{word:<4}', style)}  {report.driver:<9}  {one_line(level_text)}{'  (chosen)' if chosen else ''}"
     )
-    if one.usable:
-        for limit, mechanism in sorted(one.limits.items()):
+    if report.usable:
+        for limit, mechanism in sorted(report.limits.items()):
             out.line(f"      {limit:<15}  {mechanism}")
-    elif one.remedy:
-        out.line(f"      {out.style('->', 'cyan')} {one_line(one.remedy)}")
+    elif report.remedy:
+        out.line(f"      {out.style('->', 'cyan')} {one_line(report.remedy)}")
 
 
 def _print_commands(state: CommandState, programs: dict[str, tuple[str, str]]) -> None:
@@ -209,8 +209,8 @@ def clean_command(state: CommandState, days: int, unknown: bool, dry_run: bool) 
     """
 
     async def work(remit: Remit) -> list[WorkspaceRow]:
-        found = await listed(remit, days, unknown=unknown)
-        return [row for workspace, row in found if row.deletable and (dry_run or deleted(workspace))]
+        workspaces = await listed(remit, days, unknown=unknown)
+        return [row for workspace, row in workspaces if row.deletable and (dry_run or deleted(workspace))]
 
     rows = state.ask_here(work, code="unused")
     words = f"{len(rows)} workspaces of {sum(row.bytes for row in rows)} bytes"

@@ -13,10 +13,10 @@ from remit.process.enclosure import Listener, ProgramRun, SandboxUnavailableErro
 class FailedCheckError(Exception):
     """A check of a probe that failed."""
 
-    def __init__(self, name: str, why: str, remedy: str) -> None:
+    def __init__(self, name: str, reason: str, remedy: str) -> None:
         self.name = name
         self.remedy = remedy
-        super().__init__(why[:500])
+        super().__init__(reason[:500])
 
 
 class SupervisingDriver(abc.ABC):

@@ -318,8 +318,8 @@ def _checked(mount: FolderMount) -> FolderMount:
 def _start(cwd: Path, mounts: tuple[FolderMount, ...]) -> str:
     """The folder if the program can see it, or something below it."""
     targets = [Path(mount.target) for mount in mounts]
-    seen = any(cwd.is_relative_to(target) or target.is_relative_to(cwd) for target in targets)
-    return str(cwd) if seen and cwd != Path("/") else WORKSPACE
+    inside = any(cwd.is_relative_to(target) or target.is_relative_to(cwd) for target in targets)
+    return str(cwd) if inside and cwd != Path("/") else WORKSPACE
 
 
 def _private(entries: tuple[str, ...]) -> tuple[str, ...]:

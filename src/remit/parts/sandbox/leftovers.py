@@ -273,8 +273,8 @@ def _pause() -> None:
 # --- the program
 
 
-def _left_before(found: str) -> bool:
-    return not lives(found)
+def _left_before(owner: str) -> bool:
+    return not lives(owner)
 
 
 def main(fd: int) -> None:
@@ -296,8 +296,8 @@ def main(fd: int) -> None:
     if not mark:
         return
 
-    def left(found: str) -> bool:
-        return found == mark or found.startswith(f"{mark}-") or _left_before(found)
+    def left(name: str) -> bool:
+        return name == mark or name.startswith(f"{mark}-") or _left_before(name)
 
     kill_marked(left)
     for kind, place in places:

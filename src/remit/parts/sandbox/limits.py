@@ -32,9 +32,9 @@ def least(name: str) -> int:
     return _LEAST_MEMORY if name == "memory_bytes" else LEAST.get(name, 0)
 
 
-def tightened(limits: RunLimits, asked: Mapping[str, Any]) -> RunLimits:
-    """The limits with those of `asked`, each at most what it was. Raises LooserError that names the field."""
-    for name, value in asked.items():
+def tightened(limits: RunLimits, overrides: Mapping[str, Any]) -> RunLimits:
+    """The limits with those of `overrides`, each at most what it was. Raises LooserError that names the field."""
+    for name, value in overrides.items():
         if name not in RunLimits.__struct_fields__:
             raise LooserError(
                 f"limits.{name}", f"there is no such limit; known are {', '.join(RunLimits.__struct_fields__)}"
@@ -43,7 +43,7 @@ def tightened(limits: RunLimits, asked: Mapping[str, Any]) -> RunLimits:
             raise LooserError(f"limits.{name}", f"it must be a whole number from {least(name)}, not {value!r}")
         if value > getattr(limits, name):
             raise LooserError(f"limits.{name}", f"{value} is more than the {getattr(limits, name)} that is allowed")
-    return msgspec.structs.replace(limits, **asked)
+    return msgspec.structs.replace(limits, **overrides)
 
 
 PRLIMIT: Final = "/usr/bin/prlimit"

@@ -151,22 +151,22 @@ def _with(policy: SandboxPolicy, layer: Mapping[str, Any]) -> SandboxPolicy:
     return msgspec.structs.replace(policy, **changes)
 
 
-def _isolation(least: Isolation, asked: Any) -> Isolation:
+def _isolation(least: Isolation, name: Any) -> Isolation:
     known = ", ".join(level.name for level in Isolation if level)
-    if not isinstance(asked, str) or asked not in Isolation.__members__ or asked == "none":
-        raise LooserError("min_isolation", f"it must be one of {known}, not {asked!r}")
-    level = Isolation[asked]
+    if not isinstance(name, str) or name not in Isolation.__members__ or name == "none":
+        raise LooserError("min_isolation", f"it must be one of {known}, not {name!r}")
+    level = Isolation[name]
     if level < least:
-        raise LooserError("min_isolation", f"{asked} is weaker than the required {least.name}")
+        raise LooserError("min_isolation", f"{name} is weaker than the required {least.name}")
     return level
 
 
-def _subset(field: str, asked: Any, allowed: set[str]) -> list[str]:
-    if not isinstance(asked, list | tuple | set | frozenset) or not all(isinstance(item, str) for item in asked):
+def _subset(field: str, values: Any, allowed: set[str]) -> list[str]:
+    if not isinstance(values, list | tuple | set | frozenset) or not all(isinstance(item, str) for item in values):
         raise LooserError(field, "it must be a list of texts")
-    extra = sorted(set(asked) - allowed)
+    extra = sorted(set(values) - allowed)
     if extra:
         raise LooserError(
             field, f"{', '.join(extra)} is not allowed (allowed: {', '.join(sorted(allowed)) or 'nothing'})"
         )
-    return sorted(set(asked))
+    return sorted(set(values))

@@ -35,13 +35,13 @@ class _Target(NamedTuple):
 
 
 class _RefusedError(Exception):
-    def __init__(self, status: int, why: str) -> None:
+    def __init__(self, status: int, reason: str) -> None:
         self.status = status
-        super().__init__(why)
+        super().__init__(reason)
 
 
 class Proxy:
-    """The proxy of one run: hosts of the entries pass, `private` ones to any address; `heard` is told of each."""
+    """The proxy of one run: hosts of the entries pass, `private` ones to any address; `listener` is told of each."""
 
     def __init__(
         self,
@@ -49,12 +49,12 @@ class Proxy:
         resolve: Resolver | None = None,
         *,
         private: tuple[str, ...] = (),
-        heard: Callable[[ConnectionAttempt], None] | None = None,
+        listener: Callable[[ConnectionAttempt], None] | None = None,
     ) -> None:
         self.connections: list[ConnectionAttempt] = []
         self._entries = entries
         self._private = private
-        self._heard = heard or (lambda _: None)
+        self._heard = listener or (lambda _: None)
         self._resolve = resolve or resolved
         self._server: asyncio.Server | None = None
         self._tasks = Tasks()
@@ -113,15 +113,15 @@ class Proxy:
         finally:
             theirs.close()
 
-    async def _reached(self, asked: _Target) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    async def _reached(self, target: _Target) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         try:
             async with asyncio.timeout(_PATIENCE_S):
-                places = await self._places(asked.host, asked.port)
+                places = await self._places(target.host, target.port)
                 return await asyncio.open_connection(places[0].address, places[0].port)
         except BlockedAddressError as error:
             raise _RefusedError(403, str(error)) from error
         except (OSError, TimeoutError) as error:
-            raise _RefusedError(502, f"{asked.host} cannot be reached: {error}") from error
+            raise _RefusedError(502, f"{target.host} cannot be reached: {error}") from error
 
     async def _places(self, host: str, port: int) -> list[AddressPlace]:
         if f"{host}:{port}" in self._private:
@@ -165,7 +165,7 @@ async def _pump(
             writer.write_eof()
 
 
-def _response(status: int, why: str) -> bytes:
-    body = f"{why}\n".encode()
+def _response(status: int, reason: str) -> bytes:
+    body = f"{reason}\n".encode()
     head = f"HTTP/1.1 {status} Refused\r\nContent-Type: text/plain\r\nContent-Length: {len(body)}\r\nConnection: close"
     return f"{head}\r\n\r\n".encode() + body

@@ -88,27 +88,27 @@ class Sandbox:
             )
         return probe
 
-    async def run(self, asked: SandboxRequest, listener: Listener = quiet) -> Ran:
+    async def run(self, request: SandboxRequest, listener: Listener = quiet) -> Ran:
         """Run a command to its end.
 
         Raises LooserError, CommandMissingError, SandboxUnavailableError, OSError, TooManyError or SnapshotLostError.
         """
-        name, *rest = asked.command
-        policy = terms_of(self.policy, name, asked.skills, asked.layers)
+        name, *rest = request.command
+        policy = terms_of(self.policy, name, request.skills, request.layers)
         command = self._commands.find(name)
         await self.require(policy)
-        async with self._held(asked.conversation) as workspace:
+        async with self._held(request.conversation) as workspace:
             spec = Spec(
                 id=new_id("run"),
                 argv=(command.program, *rest),
                 workspace=workspace.work,
-                env={**_CACHES, **command.env, **asked.env},
-                stdin=asked.stdin,
+                env={**_CACHES, **command.env, **request.env},
+                stdin=request.stdin,
                 mounts=(*command.mounts, FolderMount(workspace.inputs, INPUTS)),
                 limits=policy.limits,
                 network=policy.network,
             )
-            return await self._run(spec, workspace, asked.key, listener)
+            return await self._run(spec, workspace, request.key, listener)
 
     async def write(self, conversation: str, files: Sequence[tuple[str, bytes]], *, inputs: bool = False) -> None:
         """Put files into a conversation's workspace, or beside it where its programs only read.

@@ -12,8 +12,8 @@ def _path(path: str, base: Base) -> str:
     return str(base.path(path)) if path else ""
 
 
-def _named_paths(given: tuple[str, ...], base: Base) -> tuple[str, ...]:
-    rows = [(option, *option.partition("=")) for option in given]
+def _named_paths(entries: tuple[str, ...], base: Base) -> tuple[str, ...]:
+    rows = [(option, *option.partition("=")) for option in entries]
     for option, name, _, folder in rows:
         if not name or not folder:
             raise ValueError(f"{option!r} does not look like python=PATH")

@@ -277,12 +277,12 @@ class Supervised:
         number = -code if code < 0 else code - _SIGNALLED
         name = signal.Signals(number).name if number in signal.valid_signals() else ""
         limit = self.limit or {"SIGXCPU": "cpu_ms", "SIGXFSZ": "file_bytes"}.get(name, "") or self._watch.found
-        seen = self._watch.seen
+        used = self._watch.seen
         usage = (
             RunUsage(wall_ms=wall)
-            if seen is None
+            if used is None
             else RunUsage(
-                wall_ms=wall, cpu_ms=seen.cpu_ms, memory_bytes=seen.memory_bytes, mechanism="seen every 50 ms"
+                wall_ms=wall, cpu_ms=used.cpu_ms, memory_bytes=used.memory_bytes, mechanism="seen every 50 ms"
             )
         )
         return ProgramRun(

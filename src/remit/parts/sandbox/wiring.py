@@ -50,23 +50,23 @@ def open_enclosures(settings: Settings) -> SandboxEnclosures:
     return SandboxEnclosures(open_sandbox(settings), finder_of(sandbox_settings), folder_of(settings))
 
 
-def open_driver(name: str, given: SandboxSettings, folder: Path | None = None) -> Driver:
+def open_driver(name: str, settings: SandboxSettings, folder: Path | None = None) -> Driver:
     """The driver of a name; sandboxes that are started ahead have their workspaces below `folder`, if it is given."""
-    return DRIVERS[name](given, folder)
+    return DRIVERS[name](settings, folder)
 
 
-def policy_of(given: SandboxSettings) -> SandboxPolicy:
+def policy_of(settings: SandboxSettings) -> SandboxPolicy:
     """Return what the operator allows. Raises SettingsError."""
-    for entry in given.network:
+    for entry in settings.network:
         try:
             read(entry)
         except ValueError as error:
             raise SettingsError(f"sandbox.network: {error}", remedy="Write host, host:port, *.domain or *.") from error
     return SandboxPolicy(
-        min_isolation=Isolation[given.min_isolation],
-        limits=RunLimits(**{name: getattr(given, name) for name in RunLimits.__struct_fields__}),
-        network=given.network,
-        commands=frozenset(given.commands),
+        min_isolation=Isolation[settings.min_isolation],
+        limits=RunLimits(**{name: getattr(settings, name) for name in RunLimits.__struct_fields__}),
+        network=settings.network,
+        commands=frozenset(settings.commands),
     )
 
 
@@ -79,27 +79,27 @@ def folder_of(settings: Settings) -> Path:
     return settings.folder / ".remit" / "sandbox"
 
 
-def finder_of(given: SandboxSettings) -> Finder:
+def finder_of(settings: SandboxSettings) -> Finder:
     """Return what finds the programs of the driver that the settings choose."""
-    if given.driver == "container":
+    if settings.driver == "container":
         return ImageCommands()
-    return Commands(given.commands, {name: Path(folder) for name, folder in _pairs(given.packages).items()})
+    return Commands(settings.commands, {name: Path(folder) for name, folder in _pairs(settings.packages).items()})
 
 
 def _pairs(words: tuple[str, ...]) -> Mapping[str, str]:
     return dict(word.split("=", 1) for word in words)
 
 
-def _bwrap(given: SandboxSettings, folder: Path | None) -> Driver:
+def _bwrap(settings: SandboxSettings, folder: Path | None) -> Driver:
     from remit.parts.sandbox.bwrap.driver import BwrapDriver  # noqa: PLC0415 - a process uses one driver at most
 
-    return BwrapDriver(given.bwrap, given.warm, folder / "warm" if folder is not None else None)
+    return BwrapDriver(settings.bwrap, settings.warm, folder / "warm" if folder is not None else None)
 
 
-def _container(given: SandboxSettings, _folder: Path | None) -> Driver:
+def _container(settings: SandboxSettings, _folder: Path | None) -> Driver:
     from remit.parts.sandbox.container.driver import ContainerDriver  # noqa: PLC0415 - the same
 
-    return ContainerDriver(given.container_program, given.container_image, given.container_runtime)
+    return ContainerDriver(settings.container_program, settings.container_image, settings.container_runtime)
 
 
 DRIVERS: Final[dict[str, Callable[[SandboxSettings, Path | None], Driver]]] = {

@@ -144,7 +144,7 @@ class Workspaces:
             folders = [place for place in (self.folder / "projects").iterdir() if (place / "state").is_dir()]
         except FileNotFoundError:
             return []
-        return sorted(map(Workspace, folders), key=lambda one: -one.used_ns)
+        return sorted(map(Workspace, folders), key=lambda workspace: -workspace.used_ns)
 
 
 def _flocked(fd: int) -> bool:

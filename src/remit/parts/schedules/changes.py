@@ -58,7 +58,7 @@ class ScheduleChanges:
         head = await self.journal.head(stream_of(name))
         state = await read_state(self.journal, head) if head is not None else None
         if state is None or state.record.removed:
-            known = [one.title for one in await self.heads() if one.state != "removed"]
+            known = [state_head.title for state_head in await self.heads() if state_head.state != "removed"]
             hint = did_you_mean(name, known) or "`remit schedule list` shows them."
             raise NotFoundError(f"no schedule is called {name}", code=Code.SCHEDULE_NOT_FOUND, remedy=hint)
         return state
@@ -106,20 +106,20 @@ class ScheduleChanges:
         held = await self._hold(name)
         await held.release(k.ScheduleRemoved(by=by or self._principal), following=None, state="removed")
 
-    async def ask_run(self, name: str, asked: k.ScheduleRunAsked) -> OccurrenceLog:
+    async def ask_run(self, name: str, run_asked: k.ScheduleRunAsked) -> OccurrenceLog:
         """Record that someone wants jobs; return what files them. Raise NotFoundError."""
         await self.state(name)
         held = await self._hold(name)
-        await held.release(asked)
+        await held.release(run_asked)
         return held.log
 
     async def sync(self, declared: Mapping[str, Declared], file: str, recipes: Collection[str]) -> None:
         """Let what files declare hold, and pause what the same files do not have any more."""
-        for one in declared.values():
-            await self.set(one)
-            state = await self.state(one.schedule.name)
+        for entry in declared.values():
+            await self.set(entry)
+            state = await self.state(entry.schedule.name)
             if state.record.pause is not None and state.record.pause.cause == "undeclared":
-                await self.resume(one.schedule.name)
+                await self.resume(entry.schedule.name)
         for head in await self.heads():
             if head.title in declared:
                 continue

@@ -120,12 +120,12 @@ class Schedules:
     ) -> list[int]:
         """Say which times come, from `since` (or now) on, in microseconds since the Unix epoch."""
         state = await self.changes.state(schedule)
-        times, found = _spec(state).times, list[int]()
+        times, moments = _spec(state).times, list[int]()
         at = times.after((since or self._journal.clock.now()) - 1)
-        while at is not None and len(found) < count:
-            found.append(at)
+        while at is not None and len(moments) < count:
+            moments.append(at)
             at = times.after(at)
-        return found
+        return moments
 
     # --- commands
 
@@ -222,16 +222,16 @@ class Schedules:
         A time that has its job already gets no second one, so that a request that was broken off can be sent again.
         """
         now = self._journal.clock.now()
-        asked = await self._asked(schedule, now if since is None else since, now if until is None else until)
+        due = await self._asked(schedule, now if since is None else since, now if until is None else until)
         name = by or self._principal
-        at = asked.times or (now,)
+        at = due.times or (now,)
         log = await self.changes.ask_run(
             schedule, ScheduleRunAsked(by=name, start=at[0], end=at[-1] + 1, times=len(at))
         )
-        jobs, there = list[str](), asked.there
-        for time in at if since is None or asked.times else ():
+        jobs, there = list[str](), due.there
+        for time in at if since is None or due.times else ():
             try:
-                jobs.append(await self._jobs.start_named(asked.spec.recipe, asked.spec.input, log.options(time, name)))
+                jobs.append(await self._jobs.start_named(due.spec.recipe, due.spec.input, log.options(time, name)))
             except AppendConflictError:
                 there += 1
         return ScheduleRun(jobs=tuple(jobs), there=there)
@@ -241,16 +241,16 @@ class Schedules:
     async def _asked(self, name: str, since: int, until: int) -> _Asked:
         """Say for which times of the past jobs are wanted. Raise UsageError for too many."""
         spec = _spec(await self.changes.state(name))
-        until, times, found = min(until, self._journal.clock.now()), spec.times, list[int]()
+        until, times, moments = min(until, self._journal.clock.now()), spec.times, list[int]()
         at = times.after(since - 1)
         while at is not None and at < until:
-            found.append(at)
-            if len(found) > _MOST:
+            moments.append(at)
+            if len(moments) > _MOST:
                 reason = f"{name} has more than {_MOST} times there"
                 raise UsageError(reason, code=Code.SCHEDULE_INVALID, remedy="Give a shorter time, several times.")
             at = times.after(at)
-        have = await self._fired(name, found) if found else set()
-        return _Asked(spec, tuple(each for each in found if each not in have), len(have.intersection(found)))
+        have = await self._fired(name, moments) if moments else set()
+        return _Asked(spec, tuple(each for each in moments if each not in have), len(have.intersection(moments)))
 
     async def _fired(self, name: str, times: list[int]) -> set[int]:
         """Return for which of these times a job started, under whatever revision."""

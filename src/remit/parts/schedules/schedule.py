@@ -146,5 +146,5 @@ def _each(tables: Iterable[tuple[Mapping[str, Any], str]]) -> dict[str, Schedule
     return schedules
 
 
-def _invalid(why: str, remedy: str) -> UsageError:
-    return UsageError(why, code=Code.SCHEDULE_INVALID, remedy=remedy)
+def _invalid(reason: str, remedy: str) -> UsageError:
+    return UsageError(reason, code=Code.SCHEDULE_INVALID, remedy=remedy)

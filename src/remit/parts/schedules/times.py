@@ -60,9 +60,9 @@ class Times:
 
         moment = _EPOCH + at * _MICRO
         for local in CronSim(self._cron, moment.astimezone(self._zone)):
-            found: int = (local.astimezone(UTC) - _EPOCH) // _MICRO
-            if found > at:
-                return found
+            instant: int = (local.astimezone(UTC) - _EPOCH) // _MICRO
+            if instant > at:
+                return instant
         return None
 
     def due(self, at: int) -> int:
@@ -134,5 +134,5 @@ def _span(text: str, key: str) -> int:
     return millis * 1_000
 
 
-def _invalid(why: str, remedy: str) -> UsageError:
-    return UsageError(why, code=Code.SCHEDULE_INVALID, remedy=remedy)
+def _invalid(reason: str, remedy: str) -> UsageError:
+    return UsageError(reason, code=Code.SCHEDULE_INVALID, remedy=remedy)

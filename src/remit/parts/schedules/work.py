@@ -228,10 +228,10 @@ class OccurrenceLog:
             self.running = (*self.running, job)[-_RUNNING:]
         return ScheduleFired(at=at, job=job, **self._common(self.times.after(at)))
 
-    async def skipped(self, at: int, why: Why, *, code: str = "", reason: str = "") -> None:
+    async def skipped(self, at: int, cause: Why, *, code: str = "", reason: str = "") -> None:
         """Record that a time passes without a job."""
-        self.failures += why == "refused"
-        occurrence = ScheduleSkipped(at=at, why=why, code=code, reason=reason, **self._common(self.times.after(at)))
+        self.failures += cause == "refused"
+        occurrence = ScheduleSkipped(at=at, why=cause, code=code, reason=reason, **self._common(self.times.after(at)))
         await self._end(occurrence)
 
     async def waits(self, at: int, code: str, reason: str) -> None:

@@ -129,7 +129,7 @@ def check_command(state: CommandState, skill: str) -> int:
                 await remit.service.skills.view(skill)
             return [row for row in rows if skill in {"", row.name}]
 
-        findings = [told for row in state.ask(rows, code="recorded") for told in _told(row.name, row.findings)]
+        findings = [finding for row in state.ask(rows, code="recorded") for finding in _told(row.name, row.findings)]
     state.listing(findings, _print_findings, "nothing is wrong")
     return exit_codes.ERROR if any(finding["fatal"] for finding in findings) else exit_codes.OK
 

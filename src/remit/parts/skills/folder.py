@@ -379,8 +379,8 @@ class Book:
             message = "say in [skills] of remit.toml which folders count, and review it with `remit trust`"
             self._leave(root.name, root, "project", Finding(code="untrusted_folder", message=message, fatal=True))
 
-    def _leave(self, name: str, path: Path, source: str, said: Finding) -> None:
-        self.unloaded.append(Unloaded(name=name, path=str(path), source=source, findings=(said,)))
+    def _leave(self, name: str, path: Path, source: str, finding: Finding) -> None:
+        self.unloaded.append(Unloaded(name=name, path=str(path), source=source, findings=(finding,)))
 
 
 def _said_of(links: list[str]) -> Iterator[Finding]:

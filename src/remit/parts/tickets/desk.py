@@ -154,11 +154,11 @@ class _Outputs:
         self._schema = schema
 
     def problems(self, value: Any) -> Sequence[SchemaProblem]:
-        found = [each for each in self._schema.problems(value) if not each.path.startswith("/tool_verdict")]
+        problems = [each for each in self._schema.problems(value) if not each.path.startswith("/tool_verdict")]
         verdict = value.get("tool_verdict") if isinstance(value, dict) else None
         if verdict is not None and ToolVerdict.read(verdict) is None:
-            found.append(SchemaProblem(Code.tool_verdict_invalid, "/tool_verdict", "is not a verdict"))
-        return found
+            problems.append(SchemaProblem(Code.tool_verdict_invalid, "/tool_verdict", "is not a verdict"))
+        return problems
 
 
 def _refusal(misfit: Misfit, place: str, document: Any, *way: str) -> UsageError:

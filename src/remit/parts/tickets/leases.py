@@ -156,25 +156,25 @@ class TicketLeases(TicketReader):
     async def _held(self, ticket: str, proof: LeaseProof, action: str) -> TicketRecord:
         return self._leased_here(ticket, proof) or self._proven(await self.load(ticket), proof, action)
 
-    def _proven(self, found: TicketRecord, proof: LeaseProof | None, action: str) -> TicketRecord:
-        if not found.proven_by(proof):
-            raise self._lost(found.id, action)
-        return found
+    def _proven(self, record: TicketRecord, proof: LeaseProof | None, action: str) -> TicketRecord:
+        if not record.proven_by(proof):
+            raise self._lost(record.id, action)
+        return record
 
     async def _written(
-        self, found: TicketRecord, payload: k.Payload, patch: HeadPatch, action: str, packed: Packed | None = None
+        self, record: TicketRecord, payload: k.Payload, patch: HeadPatch, action: str, packed: Packed | None = None
     ) -> Ticket:
         try:
-            return await self._append(found, payload, patch=patch, blobs=packed.blobs if packed else ())
+            return await self._append(record, payload, patch=patch, blobs=packed.blobs if packed else ())
         except AppendConflictError:
-            raise self._lost(found.id, action) from None
+            raise self._lost(record.id, action) from None
 
     async def _append(
-        self, found: TicketRecord, *payloads: k.Payload, patch: HeadPatch = NO_PATCH, blobs: Sequence[Blob] = ()
+        self, record: TicketRecord, *payloads: k.Payload, patch: HeadPatch = NO_PATCH, blobs: Sequence[Blob] = ()
     ) -> Ticket:
-        at = await self.journal.append(found.writer, *payloads, synced=True, patch=patch, blobs=blobs)
-        found.wrote(payloads, at, patch)
-        return await self.ticket(found)
+        at = await self.journal.append(record.writer, *payloads, synced=True, patch=patch, blobs=blobs)
+        record.wrote(payloads, at, patch)
+        return await self.ticket(record)
 
     async def _standing(self, ticket: str) -> str:
         ticket_read = await self.load(ticket)
@@ -188,9 +188,9 @@ class TicketLeases(TicketReader):
     def _state(self, ticket: str, status: str, action: str) -> StateError:
         return self._refusal(Code.lease_conflict, action, f"{ticket} is {status}; it cannot {action} now")
 
-    def _refusal(self, code: Code, action: str, why: str) -> StateError:
+    def _refusal(self, code: Code, action: str, reason: str) -> StateError:
         self._rejected(code, action)
-        return StateError(why, code=code, remedy=_LOOK)
+        return StateError(reason, code=code, remedy=_LOOK)
 
 
 def _failed(end: Leased | BaseException | None) -> TypeGuard[BaseException]:

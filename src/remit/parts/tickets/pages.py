@@ -113,14 +113,14 @@ class TicketView(PageView, frozen=True, kw_only=True):
     history: tuple[Moment, ...]
 
 
-async def board(asked: PageRequest) -> TicketBoard:
+async def board(request: PageRequest) -> TicketBoard:
     """The newest tickets of each state; or those of one state, page by page."""
-    query: TicketsQuery = asked.query
+    query: TicketsQuery = request.query
     limit = _PAGE if query.state else _COLUMN
     columns = []
     following = ""
     for state in (query.state,) if query.state else _STATES:
-        page = await tickets_of(asked.service).page(
+        page = await tickets_of(request.service).page(
             kind=query.type, states=(state,), thread=query.thread, before=query.before, limit=limit + 1
         )
         columns.append(TicketColumn(state=state, cards=tuple(map(_card, page[:limit])), more=len(page) > limit))
@@ -128,14 +128,14 @@ async def board(asked: PageRequest) -> TicketBoard:
     return TicketBoard(title="Tickets", query=query, columns=tuple(columns), next=following)
 
 
-async def ticket(asked: PageRequest) -> TicketView:
+async def ticket(request: PageRequest) -> TicketView:
     """The ticket's page. Raises NotFoundError."""
-    tickets = tickets_of(asked.service)
-    ticket_read = await tickets.get(asked.path["ticket"])
+    tickets = tickets_of(request.service)
+    ticket_read = await tickets.get(request.path["ticket"])
     meta = ticket_read.metadata
-    steps, report, wrong = await _run(asked, ticket_read)
+    steps, report, wrong = await _run(request, ticket_read)
     derived = await tickets.get(meta.derived_ticket_id) if meta.derived_ticket_id else None
-    events = await asked.service.streams.events(f"ticket/{ticket_read.id}")
+    events = await request.service.streams.events(f"ticket/{ticket_read.id}")
     event = ticket_read.event if isinstance(ticket_read.event, dict) else {}
     rest = {key: value for key, value in event.items() if key not in {"content", "thread_id"} and value}
     return TicketView(
@@ -155,63 +155,63 @@ async def ticket(asked: PageRequest) -> TicketView:
         outputs=shown(meta.final_outputs) if meta.final_outputs is not None else None,
         derived=derived,
         history=tuple(
-            Moment(at=one.at, what=one.kind.removeprefix("ticket_"), words=words(one)) for one in events[-_HISTORY:]
+            Moment(at=each.at, what=each.kind.removeprefix("ticket_"), words=words(each)) for each in events[-_HISTORY:]
         ),
     )
 
 
-async def moved(asked: PageRequest) -> object:
+async def moved(request: PageRequest) -> object:
     """Return what stays equal while nothing happens to the ticket and its run."""
-    ticket_read = await tickets_of(asked.service).get(asked.path["ticket"])
-    return ticket_read, await _run(asked, ticket_read)
+    ticket_read = await tickets_of(request.service).get(request.path["ticket"])
+    return ticket_read, await _run(request, ticket_read)
 
 
-async def retry(asked: PageRequest) -> See:
+async def retry(request: PageRequest) -> See:
     """Make a failed or blocked ticket pending again."""
-    tickets = tickets_of(asked.service)
-    await may_retry(tickets, asked.access, asked.path)
-    await tickets.retry(asked.path["ticket"], repeat=asked.form.repeat == "yes", by=asked.principal)
-    return See(link("/tickets/{}", asked.path["ticket"]))
+    tickets = tickets_of(request.service)
+    await may_retry(tickets, request.access, request.path)
+    await tickets.retry(request.path["ticket"], repeat=request.form.repeat == "yes", by=request.principal)
+    return See(link("/tickets/{}", request.path["ticket"]))
 
 
-async def _run(asked: PageRequest, found: Ticket) -> tuple[tuple[ToolStep, ...], RunReport | None, str]:
+async def _run(request: PageRequest, current: Ticket) -> tuple[tuple[ToolStep, ...], RunReport | None, str]:
     """A TOOL ticket's steps and their outcomes; why they are unknown, if they are."""
-    if found.type != "TOOL":
+    if current.type != "TOOL":
         return (), None, ""
     try:
-        steps = steps_of(found.metadata.tool_input, found.tool_steps)
+        steps = steps_of(current.metadata.tool_input, current.tool_steps)
     except UsageError as error:
         return (), None, error.message
     try:
-        return steps, await tickets_of(asked.service).report(found.id), ""
+        return steps, await tickets_of(request.service).report(current.id), ""
     except RemitError as error:
         return steps, None, error.message
 
 
-def _card(found: Ticket) -> Card:
-    meta, about = found.metadata, _message(found)
+def _card(current: Ticket) -> Card:
+    meta, about = current.metadata, _message(current)
     stopped = meta.block or meta.failure
     note = f"{stopped.code}: {stopped.reason}" if stopped else f"held by {meta.lease_owner}" if meta.lease_owner else ""
     return Card(
-        id=found.id,
-        kind=found.type,
-        state=found.status,
-        tone=_TONES[found.status],
+        id=current.id,
+        kind=current.type,
+        state=current.status,
+        tone=_TONES[current.status],
         about=about if len(about) <= _CUT else f"{about[:_CUT]}…",
-        thread=_thread(found),
+        thread=_thread(current),
         note=note,
         created_at=_micros(meta.created_at),
     )
 
 
-def _thread(found: Ticket) -> str:
-    thread = found.event.get("thread_id", "") if isinstance(found.event, dict) else ""
+def _thread(current: Ticket) -> str:
+    thread = current.event.get("thread_id", "") if isinstance(current.event, dict) else ""
     return thread if isinstance(thread, str) else written(thread)
 
 
-def _message(found: Ticket) -> str:
+def _message(current: Ticket) -> str:
     """Return what is asked, as text."""
-    event: Any = found.event
+    event: Any = current.event
     content = event.get("content", "") if isinstance(event, dict) else event
     return content if isinstance(content, str) else written(content)
 

@@ -77,48 +77,48 @@ class ExecuteBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     tool_policy: ToolPolicy = ToolPolicy()
 
 
-async def take(asked: ApiRequest) -> Ticket:
+async def take(request: ApiRequest) -> Ticket:
     """Create a TRIAGE ticket from a message of a thread. In strict mode the message has to fit its schema."""
-    document = {"type": "TRIAGE", "event": asked.body}
-    return await tickets_of(asked.service).create(
-        document, principal=asked.principal, identifier=asked.identifier("tkt")
+    document = {"type": "TRIAGE", "event": request.body}
+    return await tickets_of(request.service).create(
+        document, principal=request.principal, identifier=request.identifier("tkt")
     )
 
 
-async def page(asked: ApiRequest) -> TicketPage:
+async def page(request: ApiRequest) -> TicketPage:
     """List tickets, newest first, page by page."""
-    query: TicketQuery = asked.query
-    rows = await tickets_of(asked.service).page(
+    query: TicketQuery = request.query
+    rows = await tickets_of(request.service).page(
         kind=query.type, states=query.state, thread=query.thread, before=query.before, limit=query.limit
     )
     return TicketPage(items=rows, next=rows[-1].id if len(rows) == query.limit else None)
 
 
-async def batch(asked: ApiRequest) -> list[Ticket]:
+async def batch(request: ApiRequest) -> list[Ticket]:
     """Create a TRIAGE ticket for each message, in their order."""
-    tickets = tickets_of(asked.service)
+    tickets = tickets_of(request.service)
     return [
         await tickets.create(
             {"type": "TRIAGE", "event": event},
-            principal=asked.principal,
-            identifier=asked.identifier("tkt", number),
+            principal=request.principal,
+            identifier=request.identifier("tkt", number),
         )
-        for number, event in enumerate(asked.body.events)
+        for number, event in enumerate(request.body.events)
     ]
 
 
-async def free(asked: ApiRequest) -> Free:
+async def free(request: ApiRequest) -> Free:
     """Say whether a ticket of a kind can be leased; with `wait`, once there is one. Nothing is leased."""
-    query: FreeQuery = asked.query
-    tickets_free = await tickets_of(asked.service).free(query.type)
+    query: FreeQuery = request.query
+    tickets_free = await tickets_of(request.service).free(query.type)
     if not tickets_free and query.wait:
         tickets_free = bool(
-            await held(asked, tickets_of(asked.service).free(query.type, wait_s=query.wait), query.wait)
+            await held(request, tickets_of(request.service).free(query.type, wait_s=query.wait), query.wait)
         )
     return Free(tickets_free)
 
 
-async def execute(asked: ApiRequest) -> DetailedAnswer:
+async def execute(request: ApiRequest) -> DetailedAnswer:
     """Call a tool through the gateway, or run a ticket's steps.
 
     A call: 200 with the outcome, whatever it is: `ok`, `failed` or `blocked` with a code. 202 if a person has to
@@ -128,27 +128,27 @@ async def execute(asked: ApiRequest) -> DetailedAnswer:
     A run: 200 with its report. The same ticket and attempt is the same run: it is met, not repeated. What a missing
     dependency refuses is in the report, step by step.
     """
-    body: ExecuteBody = asked.body
+    body: ExecuteBody = request.body
     if (body.tool_steps is None) == (not body.tool_name) or (body.tool_steps is not None and not body.ticket_id):
         reason = "Give either tool_name, or ticket_id and tool_steps."
         raise UsageError(reason, code=Code.INVALID_TOOL_STEP)
     if body.tool_steps is None:
-        return await call(asked)
-    return DetailedAnswer(value=await _run(asked, body, body.tool_steps))
+        return await call(request)
+    return DetailedAnswer(value=await _run(request, body, body.tool_steps))
 
 
-async def _run(asked: ApiRequest, body: ExecuteBody, steps: list[dict[str, Any]]) -> RunReport:
-    asked.access.require_all_tools("the steps of a ticket")
+async def _run(api_request: ApiRequest, body: ExecuteBody, steps: list[dict[str, Any]]) -> RunReport:
+    api_request.access.require_all_tools("the steps of a ticket")
     request = RunRequest(
         ticket_id=body.ticket_id,
         attempt=body.attempt,
         tool_steps=tuple(normalised(step, number) for number, step in enumerate(steps)),
         tool_policy=body.tool_policy,
-        principal=asked.principal,
+        principal=api_request.principal,
     )
-    report = await held(asked, tickets_of(asked.service).executor().execute(request), None)
+    report = await held(api_request, tickets_of(api_request.service).executor().execute(request), None)
     if report is None:  # the run goes on, and is met when it is asked for again
-        raise HttpProblem(Code.SERVER_STOPPING if asked.stopping.is_set() else Code.INTERRUPTED)
+        raise HttpProblem(Code.SERVER_STOPPING if api_request.stopping.is_set() else Code.INTERRUPTED)
     return report
 
 

@@ -71,20 +71,24 @@ class TicketRun:
 
     def report(self, index: int, step: ToolStep) -> StepReport:
         """The report of one step; one that has not run yet is blocked."""
-        told, call = self._steps.get(key_of(index)), self._story.history.calls.get(key_of(index))
+        narrative, call = self._steps.get(key_of(index)), self._story.history.calls.get(key_of(index))
         status, code, summary = self._result(key_of(index))
-        began = told.started_at if told is not None else self._story.created_at
-        ended = told.ended_at or (told.attempts[-1].ended_at if told.attempts else None) if told is not None else None
+        began = narrative.started_at if narrative is not None else self._story.created_at
+        ended = (
+            narrative.ended_at or (narrative.attempts[-1].ended_at if narrative.attempts else None)
+            if narrative is not None
+            else None
+        )
         return StepReport(
             step_index=index,
             tool_name=step.tool_name,
             status=status,
             code=code,
             started_at=moment(began),
-            ended_at=moment(ended or (began if told is not None else self._story.updated_at)),
+            ended_at=moment(ended or (began if narrative is not None else self._story.updated_at)),
             duration_ms=max(0, ended - began) // _MILLI if ended else 0,
             result_summary=summary[:SUMMARY],
-            evidence_items=told.evidence if told is not None else (),
+            evidence_items=narrative.evidence if narrative is not None else (),
             side_effect=call.started.side_effect if call is not None and call.started is not None else "unknown",
         )
 

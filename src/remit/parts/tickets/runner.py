@@ -292,12 +292,12 @@ class TicketRunner:
         await self._queue.block(ticket.id, code=code.name, reason=reason, source="runner", proof=proof)
         self._done(ticket, "blocked", code.name, 0)
 
-    async def _give_back(self, ticket: str, proof: LeaseProof, why: RemitError) -> None:
+    async def _give_back(self, ticket: str, proof: LeaseProof, fault: RemitError) -> None:
         """Let another worker continue a ticket; if that fails too, it does so once the lease has run out."""
-        _log.warning("the work on %s was interrupted: %s", ticket, why)
-        self._count("skipped", why.code.name)
+        _log.warning("the work on %s was interrupted: %s", ticket, fault)
+        self._count("skipped", fault.code.name)
         try:
-            await self._queue.release(ticket, proof, why.message)
+            await self._queue.release(ticket, proof, fault.message)
         except RemitError as error:
             _log.warning("%s could not be returned: %s", ticket, error)
             self._by_code[Code.RELEASE_FAILED.name] += 1

@@ -111,11 +111,11 @@ def _normalised(steps: Any) -> tuple[ToolStep, ...]:
     return tuple(normalised(step, number) for number, step in enumerate(steps))
 
 
-def _budget(given: Any, number: int) -> StepBudget | None:
-    if given is None:
+def _budget(raw: Any, number: int) -> StepBudget | None:
+    if raw is None:
         return None
     try:
-        budget = msgspec.convert(given, StepBudget)
+        budget = msgspec.convert(raw, StepBudget)
     except msgspec.ValidationError as error:
         raise _budget_error(number, str(error)) from error
     for name, value in (("max_steps", budget.max_steps), ("max_wall_ms", budget.max_wall_ms)):
@@ -124,13 +124,13 @@ def _budget(given: Any, number: int) -> StepBudget | None:
     return budget
 
 
-def _invalid(number: int, why: str) -> UsageError:
-    return UsageError(f"step {number} {why}", code=Code.INVALID_TOOL_STEP, remedy=_REMEDY)
+def _invalid(number: int, reason: str) -> UsageError:
+    return UsageError(f"step {number} {reason}", code=Code.INVALID_TOOL_STEP, remedy=_REMEDY)
 
 
-def _budget_error(number: int, why: str) -> UsageError:
+def _budget_error(number: int, reason: str) -> UsageError:
     remedy = "A budget is {max_steps, max_wall_ms}, whole numbers from 1."
-    return UsageError(f"step {number}: {why}", code=Code.INVALID_BUDGET, remedy=remedy)
+    return UsageError(f"step {number}: {reason}", code=Code.INVALID_BUDGET, remedy=remedy)
 
 
 def _kind(value: Any) -> str:

@@ -195,16 +195,16 @@ class TicketStore(TicketLeases):
 
     # --- common
 
-    def _completes_directly(self, found: TicketRecord, proof: LeaseProof | None, by: str) -> bool:
+    def _completes_directly(self, record: TicketRecord, proof: LeaseProof | None, by: str) -> bool:
         """Say whether a ticket is completed without a lease. Raise StateError or UsageError if it may not be so."""
-        status = found.history.status
+        status = record.history.status
         if status == "pending" and proof is None:
             self._check_direct(by)
             return True
         if status == "running" or proof is not None:
-            self._proven(found, proof, "complete")
+            self._proven(record, proof, "complete")
             return False
-        raise self._state(found.id, status, "complete")
+        raise self._state(record.id, status, "complete")
 
     def _check_direct(self, by: str) -> None:
         if not by:

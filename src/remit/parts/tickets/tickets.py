@@ -176,12 +176,12 @@ class TicketRuns:
         )
         return msgspec.json.decode(inputs, type=dict[str, Any]) if inputs is not None else {}
 
-    async def _start(self, run: RunRequest, kept: list[int]) -> bool:
+    async def _start(self, run: RunRequest, indices: list[int]) -> bool:
         """Create the run's job; False if it is there."""
         inputs = {
             "ticket": run.ticket_id,
             "steps": [msgspec.to_builtins(step) for step in run.tool_steps],
-            "kept": kept,
+            "kept": indices,
             "policy": msgspec.to_builtins(run.tool_policy),
             "mode": self._mode,
         }
@@ -197,16 +197,16 @@ class TicketRuns:
             return False
         return True
 
-    async def _report(self, run: RunRequest, found: dict[int, TicketRun], attempt: int) -> RunReport:
+    async def _report(self, run: RunRequest, runs: dict[int, TicketRun], attempt: int) -> RunReport:
         job = job_of(run.ticket_id, attempt)
-        steps = tuple(_newest(found, index).report(index, step) for index, step in enumerate(run.tool_steps))
+        steps = tuple(_newest(runs, index).report(index, step) for index, step in enumerate(run.tool_steps))
         facts = RunFacts(
             run_id=job,
             ticket_id=run.ticket_id,
-            span=found[attempt].span,
-            max_attempts=found[attempt].attempts,
+            span=runs[attempt].span,
+            max_attempts=runs[attempt].attempts,
             retry_policy_id="tool",
-            mode_snapshot=found[attempt].mode,
+            mode_snapshot=runs[attempt].mode,
         )
         return run_report(facts, steps, self._max_evidence)
 
@@ -221,18 +221,18 @@ def job_of(ticket: str, attempt: int) -> str:
     return "job_" + encode(int.from_bytes(sha256(f"{ticket}/{attempt}".encode()).digest()[:16], "big"))
 
 
-def _newest(found: dict[int, TicketRun], index: int) -> TicketRun:
+def _newest(runs: dict[int, TicketRun], index: int) -> TicketRun:
     """The attempt that did the step, or else the newest one."""
-    done = [number for number, run in found.items() if run.did(index)]
-    return found[max(done) if done else max(found)]
+    done = [number for number, run in runs.items() if run.did(index)]
+    return runs[max(done) if done else max(runs)]
 
 
-def _kept(run: RunRequest, found: dict[int, TicketRun]) -> list[int]:
-    return [index for index in range(len(run.tool_steps)) if any(done.did(index) for done in found.values())]
+def _kept(run: RunRequest, runs: dict[int, TicketRun]) -> list[int]:
+    return [index for index in range(len(run.tool_steps)) if any(done.did(index) for done in runs.values())]
 
 
-def _all_ok(run: RunRequest, found: dict[int, TicketRun]) -> bool:
-    steps = [_newest(found, index).report(index, step) for index, step in enumerate(run.tool_steps)]
+def _all_ok(run: RunRequest, runs: dict[int, TicketRun]) -> bool:
+    steps = [_newest(runs, index).report(index, step) for index, step in enumerate(run.tool_steps)]
     return all(step.status == "ok" for step in steps)
 
 

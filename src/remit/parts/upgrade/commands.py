@@ -37,8 +37,8 @@ async def look_at(remit: Remit, *, code: bool) -> list[Check]:
 
     Whether a job goes on is judged by its replay, as `remit replay --all` judges it (rule 22). Nothing is written.
     """
-    found = [_schema(remit), *await _workers(remit), await _kinds(remit)]
-    return [*found, *await _jobs(remit)] if code else found
+    checks = [_schema(remit), *await _workers(remit), await _kinds(remit)]
+    return [*checks, *await _jobs(remit)] if code else checks
 
 
 def _schema(remit: Remit) -> Check:
@@ -75,14 +75,17 @@ async def _kinds(remit: Remit) -> Check:
 
 async def _jobs(remit: Remit) -> list[Check]:
     """Say of each open job that would not go on why not, and count the rest."""
-    number, found = 0, list[Check]()
+    number, problems = 0, list[Check]()
     async for replayed in remit.service.jobs.replays(OPEN_STATES):
         number += 1
         if (problem := _problem(replayed)) is not None:
-            found.append(problem)
-    if len(found) > _SHOWN:
-        found = [*found[:_SHOWN], Check("code", "fail", f"{len(found) - _SHOWN} more jobs would not go on", _CODE)]
-    return found or [Check("code", "ok", f"{number} open jobs fit the code that is here")]
+            problems.append(problem)
+    if len(problems) > _SHOWN:
+        problems = [
+            *problems[:_SHOWN],
+            Check("code", "fail", f"{len(problems) - _SHOWN} more jobs would not go on", _CODE),
+        ]
+    return problems or [Check("code", "ok", f"{number} open jobs fit the code that is here")]
 
 
 def _problem(replayed: Replayed) -> Check | None:
@@ -117,10 +120,10 @@ def command(state: CommandState, check: bool) -> int:
     """
     with reserved_stdout():
         checks = _findings(state, code=check)
-        fits = all(one.verdict != "fail" for one in checks)
+        fits = all(each.verdict != "fail" for each in checks)
         if fits and not check:
             state.ask_here(lambda remit: remit.runtime.journal.put_blobs(()), code="unused", writes=True)
-    state.show([one._asdict() for one in checks], lambda state, _: _print(state, checks))
+    state.show([each._asdict() for each in checks], lambda state, _: _print(state, checks))
     return exit_codes.OK if fits else exit_codes.ERROR
 
 
@@ -132,18 +135,18 @@ def _findings(state: CommandState, *, code: bool) -> list[Check]:
         settings = state.settings()
     except RemitError as error:
         return [refused("settings", error)]
-    found = [Check("settings", "ok", settings.written.path or "no remit.toml")]
+    checks = [Check("settings", "ok", settings.written.path or "no remit.toml")]
     try:
-        return found + state.ask_here(lambda remit: look_at(remit, code=code), code="needed" if code else "unused")
+        return checks + state.ask_here(lambda remit: look_at(remit, code=code), code="needed" if code else "unused")
     except JournalError as error:
-        return [*found, refused("journal", error)]
+        return [*checks, refused("journal", error)]
     except RemitError as error:
-        return [*found, refused("code" if code else "settings", error)]
+        return [*checks, refused("code" if code else "settings", error)]
 
 
-def _print(state: CommandState, found: list[Check]) -> None:
+def _print(state: CommandState, checks: list[Check]) -> None:
     out = state.output.out
-    for name, verdict, detail, remedy, code in found:
+    for name, verdict, detail, remedy, code in checks:
         out.line(f"{out.style(f'{verdict:<4}', verdict)}  {name:<8}  {f'{code}: ' * bool(code)}{one_line(detail)}")
         if remedy:
             out.line(f"      {out.style('->', 'cyan')} {one_line(remedy)}")

@@ -217,7 +217,7 @@ class WebEngine:
         terms: SearchTerms,
         backends: Sequence[SearchBackend] = (),
         cooldowns: Cooldowns | None = None,
-        kept: KeptPages | None = None,
+        pages: KeptPages | None = None,
     ) -> None:
         self._fetcher = fetcher
         self._clock = clock
@@ -227,7 +227,7 @@ class WebEngine:
         self._robots = Robots(fetcher, clock)
         self._pace = Pace(clock, terms.pause_s)
         self._extractors = Extractors()
-        self._kept = kept
+        self._kept = pages
 
     async def close(self) -> None:
         """Close connections and processes; may be called twice."""
@@ -309,21 +309,21 @@ class WebEngine:
     async def extract(self, args: FetchArgs, ctx: CallContext) -> ToolResult:
         """Return the main text of a page. Raises WebError."""
         page, _ = await self._page(args.url, "web.extract", ctx)
-        found = await self._extracted(page)
-        shown = found.text[:_LARGEST_TEXT].encode("utf-8", "replace").decode()
+        extracted = await self._extracted(page)
+        shown = extracted.text[:_LARGEST_TEXT].encode("utf-8", "replace").decode()
         result = ExtractResult(
             url=args.url,
             final_url=page.final_url,
-            title=found.title,
+            title=extracted.title,
             text=shown,
             sha256=sha256(shown.encode()),
-            language=found.language,
-            links=_links(_start(page.final_url, found.base), found.links),
-            method=found.method,
-            truncated=found.truncated or page.truncated or len(found.text) > _LARGEST_TEXT,
+            language=extracted.language,
+            links=_links(_start(page.final_url, extracted.base), extracted.links),
+            method=extracted.method,
+            truncated=extracted.truncated or page.truncated or len(extracted.text) > _LARGEST_TEXT,
             consent=is_consent(page),
-            pages=list(found.pages),
-            note=found.note,
+            pages=list(extracted.pages),
+            note=extracted.note,
         )
         return ToolResult(msgspec.to_builtins(result), (_evidence(result, ctx),))
 

@@ -224,13 +224,13 @@ class Fetcher:
         return self._session
 
 
-async def _page(asked: str, url: str, response: aiohttp.ClientResponse, limit: int) -> FetchedPage:
+async def _page(requested: str, url: str, response: aiohttp.ClientResponse, limit: int) -> FetchedPage:
     headers: dict[str, str] = {}
     for name, value in response.headers.items():
         headers.setdefault(name.lower(), value)
     body, truncated = await _body(url, response, headers.get("content-encoding", "").strip().lower(), limit)
     return FetchedPage(
-        url=asked, final_url=url, status=response.status, headers=headers, body=body, truncated=truncated
+        url=requested, final_url=url, status=response.status, headers=headers, body=body, truncated=truncated
     )
 
 

@@ -209,8 +209,8 @@ class ControlPlane:
             await steps.take(row, "ask", last, lambda: self._runs.ask(issue, last))
         self._asked.add((row.issue_ref, last))
 
-    async def _accept(self, workflow: Workflow, issue: IssueRef, why: str) -> None:
-        await self._store.move(issue, "done", reason=why, by=self._principal)
+    async def _accept(self, workflow: Workflow, issue: IssueRef, reason: str) -> None:
+        await self._store.move(issue, "done", reason=reason, by=self._principal)
         await self._runs.clean(issue, workflow)
 
     async def _label(self, row: UnitRow, issue: Issue, state: str, steps: _Steps) -> None:
@@ -270,7 +270,7 @@ class ControlPlane:
             if of == name
             and ((row := rows.get(reference)) is None or (row.state in {"todo", "doing"} and not row.run_id))
         ]
-        for issue in sorted(waiting, key=lambda one: (urgency(one.labels), IssueRef.parse(one.issue_ref).number)):
+        for issue in sorted(waiting, key=lambda unit: (urgency(unit.labels), IssueRef.parse(unit.issue_ref).number)):
             if room <= 0:
                 return
             if steps.rests(issue.issue_ref):

@@ -61,15 +61,15 @@ class DecisionProvider(Toolset):
             diff=await self._summary(accept_args),
         )
 
-    async def _summary(self, asked: AcceptArgs) -> str:
+    async def _summary(self, args: AcceptArgs) -> str:
         """Return the result as lines of a diff. Raise ProviderError unless it is the one to decide about."""
         try:
-            issue = IssueRef.parse(asked.issue_ref)
-            unit, result = await self._store.unit(issue), await self._store.result(issue, asked.run_id)
+            issue = IssueRef.parse(args.issue_ref)
+            unit, result = await self._store.unit(issue), await self._store.result(issue, args.run_id)
         except RemitError as error:
             raise ProviderError(error.message, cause=Code.not_found) from error
-        if result is None or unit.state != "review" or next(reversed(unit.runs)) != asked.run_id:
-            raise ProviderError(f"{asked.run_id} is not what {issue} has in review.", cause=Code.stale_run)
+        if result is None or unit.state != "review" or next(reversed(unit.runs)) != args.run_id:
+            raise ProviderError(f"{args.run_id} is not what {issue} has in review.", cause=Code.stale_run)
         rows = [result.summary, f"PR {result.changes.pr}", f"commit {result.changes.commit}"]
         rows += [f"{test.result} {test.command}" for test in result.tests]
         return "\n".join(f"+{line(row, 1_000)}" for row in rows if row.split(" ", 1)[-1])

@@ -177,6 +177,8 @@ def _first_line(text: str) -> str:
     return next((line.strip() for line in text.splitlines() if line.strip()), "")[:_LINE]
 
 
-def _unparseable(why: str) -> UsageError:
+def _unparseable(reason: str) -> UsageError:
     remedy = "Write the keys IssueRef, RunId, Status, PR or Commit, and Tests, one a line, then an empty line."
-    return UsageError(f"the text of the work result cannot be read: {why}", code=Code.output_unparseable, remedy=remedy)
+    return UsageError(
+        f"the text of the work result cannot be read: {reason}", code=Code.output_unparseable, remedy=remedy
+    )

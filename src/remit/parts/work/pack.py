@@ -280,8 +280,8 @@ def _list(title: str, rows: tuple[str, ...] | list[str]) -> str:
     return f"# {title}\n\n" + "".join(f"- {row}\n" for row in rows)
 
 
-def _invalid(why: str) -> UsageError:
-    return UsageError(f"the context pack cannot be used: {why}", code=Code.WORK_INVALID, remedy="Start a new run.")
+def _invalid(reason: str) -> UsageError:
+    return UsageError(f"the context pack cannot be used: {reason}", code=Code.WORK_INVALID, remedy="Start a new run.")
 
 
 RUNS: Final = "runs"

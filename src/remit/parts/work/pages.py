@@ -99,24 +99,24 @@ class Handed(msgspec.Struct, frozen=True):
     summary: str = ""
 
 
-async def board(asked: PageRequest) -> IssueBoard:
+async def board(request: PageRequest) -> IssueBoard:
     """Return the newest issues of each state; or those of one state, page by page."""
-    query: IssuesQuery = asked.query
+    query: IssuesQuery = request.query
     limit = _PAGE if query.state else _COLUMN
     columns = []
     following = ""
     for state in (query.state,) if query.state else STATES:
-        rows = await _work(asked).board(states=(state,), before=query.before, limit=limit + 1)
+        rows = await _work(request).board(states=(state,), before=query.before, limit=limit + 1)
         shown = tuple(rows[:limit])
         columns.append(IssueColumn(state=state, tone=_TONES[state], rows=shown, more=len(rows) > limit))
         following = shown[-1].issue_ref if query.state and len(rows) > limit else ""
     return IssueBoard(title="Work", query=query, columns=tuple(columns), next=following)
 
 
-async def issue(asked: PageRequest) -> IssueView:
+async def issue(request: PageRequest) -> IssueView:
     """Return the issue's page. Raise NotFoundError or UsageError."""
-    work = _work(asked)
-    reference = asked.path["issue"]
+    work = _work(request)
+    reference = request.path["issue"]
     unit = await work.view(reference)
     runs = []
     for run in unit.runs:
@@ -135,36 +135,36 @@ async def issue(asked: PageRequest) -> IssueView:
     return IssueView(title=reference, unit=unit, tone=_TONES[state], runs=tuple(runs), states=states)
 
 
-async def moved(asked: PageRequest) -> object:
+async def moved(request: PageRequest) -> object:
     """Return what stays equal while nothing happens to the issue."""
-    return (await issue(asked)).runs, await _work(asked).view(asked.path["issue"])
+    return (await issue(request)).runs, await _work(request).view(request.path["issue"])
 
 
-async def decide(asked: PageRequest) -> See:
+async def decide(request: PageRequest) -> See:
     """Put an issue into a state."""
-    form: IssueDecisionForm = asked.form
-    await _work(asked).decide(asked.path["issue"], form.state, reason=form.reason, by=asked.principal)
-    return See(link("/work/{}", asked.path["issue"]))
+    form: IssueDecisionForm = request.form
+    await _work(request).decide(request.path["issue"], form.state, reason=form.reason, by=request.principal)
+    return See(link("/work/{}", request.path["issue"]))
 
 
-async def hand_in(asked: PageRequest) -> See:
+async def hand_in(request: PageRequest) -> See:
     """Hand in the result of the active run, which a person does."""
-    form: Handed = asked.form
-    reference = asked.path["issue"]
+    form: Handed = request.form
+    reference = request.path["issue"]
     tests = [line for line in form.tests.splitlines() if line.strip()]
     result = said_by_hand(reference, form.run, form.status, form.pr, form.commit, tests, form.summary)
-    await _work(asked).submit(reference, form.run, result, "txt", by=asked.principal)
+    await _work(request).submit(reference, form.run, result, "txt", by=request.principal)
     return See(link("/work/{}", reference))
 
 
-async def stop(asked: PageRequest) -> See:
+async def stop(request: PageRequest) -> See:
     """Stop the active run."""
-    await _work(asked).stop(asked.path["issue"], "stopped in the console", by=asked.principal)
-    return See(link("/work/{}", asked.path["issue"]))
+    await _work(request).stop(request.path["issue"], "stopped in the console", by=request.principal)
+    return See(link("/work/{}", request.path["issue"]))
 
 
-def _work(asked: PageRequest) -> WorkNoun:
-    work: WorkNoun = asked.service.work
+def _work(request: PageRequest) -> WorkNoun:
+    work: WorkNoun = request.service.work
     return work
 
 

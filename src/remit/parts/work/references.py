@@ -105,5 +105,5 @@ def require_role(role: str) -> str:
     return role
 
 
-def _invalid(text: str, why: str, remedy: str) -> UsageError:
-    return UsageError(f"{text[:MAX_REFERENCE]!r} {why}", code=Code.WORK_INVALID, remedy=remedy)
+def _invalid(text: str, reason: str, remedy: str) -> UsageError:
+    return UsageError(f"{text[:MAX_REFERENCE]!r} {reason}", code=Code.WORK_INVALID, remedy=remedy)

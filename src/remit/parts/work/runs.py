@@ -80,15 +80,15 @@ class RunsOpening(NamedTuple):
 class ProjectRuns:
     """The runs of one project."""
 
-    def __init__(self, given: RunsOpening) -> None:
-        self.store = given.store
-        self.journal: Journal = given.store.journal
-        self._jobs = given.jobs
-        self._sessions = given.sessions
-        self._principal = given.principal
-        self._place = given.root
-        self._folder = given.folder
-        self._worker = given.worker
+    def __init__(self, opening: RunsOpening) -> None:
+        self.store = opening.store
+        self.journal: Journal = opening.store.journal
+        self._jobs = opening.jobs
+        self._sessions = opening.sessions
+        self._principal = opening.principal
+        self._place = opening.root
+        self._folder = opening.folder
+        self._worker = opening.worker
 
     async def start(self, issue: IssueRef, workflow: Workflow, wanted: RunOrder) -> Started:
         """Make a run the active one and start its job. Raise UsageError, StateError or NotFoundError."""

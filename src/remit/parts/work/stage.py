@@ -93,8 +93,8 @@ class StagedStore(WorkStore):
 class StagedRuns(ProjectRuns):
     """Runs that are not started, and end nothing."""
 
-    def __init__(self, given: RunsOpening, writes: list[StagedWrite], catalog: Catalog, forge: Project) -> None:
-        super().__init__(given._replace(store=StagedStore(given.store.journal, writes)))
+    def __init__(self, opening: RunsOpening, writes: list[StagedWrite], catalog: Catalog, forge: Project) -> None:
+        super().__init__(opening._replace(store=StagedStore(opening.store.journal, writes)))
         self._writes = writes
         self._catalog = catalog
         self._forge = forge

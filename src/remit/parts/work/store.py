@@ -126,9 +126,9 @@ class WorkStore:
     async def late(self, issue: IssueRef, run_id: str) -> list[WorkResult]:
         """Return the results that arrived when their run was no longer the active one; of all runs if none is named."""
         late = (await self.unit(issue)).late
-        kept = late.get(run_id, []) if run_id else [one for found in late.values() for one in found]
-        found = [await self._value(one.result, one.result_blob, WorkResult) for one in kept]
-        return [result for result in found if result is not None]
+        late_results = late.get(run_id, []) if run_id else [record for records in late.values() for record in records]
+        results = [await self._value(record.result, record.result_blob, WorkResult) for record in late_results]
+        return [result for result in results if result is not None]
 
     async def comment(self, issue: IssueRef, trigger: str) -> Comment | None:
         """Return the comment that is still to be written for a trigger; None if it stands in the issue."""
@@ -371,9 +371,9 @@ def _row(head: StreamHead) -> UnitRow:
     )
 
 
-def _conflict(why: str, remedy: str) -> StateError:
-    return StateError(why, code=Code.WORK_CONFLICT, remedy=remedy)
+def _conflict(reason: str, remedy: str) -> StateError:
+    return StateError(reason, code=Code.WORK_CONFLICT, remedy=remedy)
 
 
-def _not_found(why: str) -> NotFoundError:
-    return NotFoundError(why, code=Code.WORK_NOT_FOUND, remedy="`remit work board` lists what is worked on.")
+def _not_found(reason: str) -> NotFoundError:
+    return NotFoundError(reason, code=Code.WORK_NOT_FOUND, remedy="`remit work board` lists what is worked on.")

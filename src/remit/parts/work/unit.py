@@ -193,14 +193,14 @@ class WorkUnit:
     def failures(self) -> int:
         """Return how many results failed, one after another, up to now. A lack of the environment is no failure."""
         results = [self.results[name] for name in reversed(self.runs) if name in self.results]
-        counted = [one for one in results if one.code != LACKING]
-        return sum(1 for _ in takewhile(lambda one: one.state == "doing", counted))
+        counted = [result for result in results if result.code != LACKING]
+        return sum(1 for _ in takewhile(lambda result: result.state == "doing", counted))
 
     @property
     def lacked(self) -> int:
         """Return how many of the last runs ended for want of their environment, one after another."""
         last = (self.results.get(name) for name in reversed(self.runs))
-        return sum(1 for _ in takewhile(lambda one: one is not None and one.code == LACKING, last))
+        return sum(1 for _ in takewhile(lambda result: result is not None and result.code == LACKING, last))
 
     @property
     def last(self) -> Run | None:

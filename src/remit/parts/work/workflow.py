@@ -286,5 +286,5 @@ def _words(error: msgspec.ValidationError, kind: Any) -> str:
     return f"{'.'.join(keys)}: {words}{allowed}" if keys else words
 
 
-def _invalid(why: str) -> UsageError:
-    return UsageError(f"{FILE} {why}", code=Code.WORK_INVALID, remedy="docs/work.md shows every key.")
+def _invalid(reason: str) -> UsageError:
+    return UsageError(f"{FILE} {reason}", code=Code.WORK_INVALID, remedy="docs/work.md shows every key.")

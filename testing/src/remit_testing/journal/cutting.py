@@ -51,7 +51,7 @@ async def check_a_stub_takes_the_place_of_older_events(storage: Storage) -> None
         assert [event.kind for event in await journal.left("job/a")] == [StreamPruned.KIND]
         assert [event.seq for event in await journal.read("job/a", 3)] == [4]
         placed = (await journal.scan(0)).events
-        assert [(one.event.stream, one.event.seq) for one in placed] == [
+        assert [(each.event.stream, each.event.seq) for each in placed] == [
             *(("job/b", n) for n in (1, 2, 3)),
             ("job/a", 4),
         ]
@@ -95,14 +95,14 @@ async def check_values_go_with_their_stream_unless_something_new_names_them(stor
     async with opened(storage) as journal:
         gone, stays = Blob(sha256(b"gone"), b"gone"), Blob(sha256(b"kept"), b"kept")
         await ended(journal, "job/a", gone, stays)
-        seen = await _newest(journal)
+        newest = await _newest(journal)
         writer = await ended(journal, "job/b")
         await journal.append(writer, replace(note(9), value=gone.digest), synced=False)
-        cut = Cut(appends=(await stub_for(journal),), blobs=(gone.digest,), names=frozenset({gone.digest}), seen=seen)
+        cut = Cut(appends=(await stub_for(journal),), blobs=(gone.digest,), names=frozenset({gone.digest}), seen=newest)
         assert not await journal.cut(cut)
         assert await numbers(journal) == [1, 2, 3]
         assert await journal.cut(replace(cut, appends=(await stub_for(journal),), seen=await _newest(journal)))
-        assert [await journal.blob(one.digest) for one in (gone, stays)] == [None, b"kept"]
+        assert [await journal.blob(blob.digest) for blob in (gone, stays)] == [None, b"kept"]
         await journal.append(writer, note(10), synced=True, blobs=(gone,))
         assert await journal.blob(gone.digest) == b"gone"
         assert await journal.compact() >= 0

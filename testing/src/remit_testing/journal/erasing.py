@@ -60,8 +60,10 @@ async def check_no_two_streams_share_a_value_of_a_subject(storage: Storage) -> N
         created = JobCreated(kind="recipe", name="go", input=small.inline)
         for name in "ab":
             await journal.create(f"job/{name}", "job", created, created, patch=_ABOUT)
-        refs = [one for name in "ab" for one in await _recorded(journal, f"job/{name}")]
-        digests = {one.input_blob.digest for one in refs if isinstance(one, JobCreated) and one.input_blob}
+        refs = [payload for name in "ab" for payload in await _recorded(journal, f"job/{name}")]
+        digests = {
+            payload.input_blob.digest for payload in refs if isinstance(payload, JobCreated) and payload.input_blob
+        }
         assert len(digests) == 4
 
 
@@ -70,8 +72,8 @@ async def check_what_is_erased_is_gone_and_the_chain_is_whole(storage: Storage) 
     async with opened(storage) as journal:
         await _filled(journal)
         await journal.create("job/b", "job", JobCreated(kind="recipe", name="go", input=pack(SMALL).inline))
-        found = await erase(journal, "customer-7", by="ann", reason="asked to")
-        assert found == Erased(streams=2, values=5)
+        erased = await erase(journal, "customer-7", by="ann", reason="asked to")
+        assert erased == Erased(streams=2, values=5)
         created, _attached, completed = await _recorded(journal)
         assert isinstance(created, JobCreated)
         assert isinstance(completed, JobCompleted)

@@ -107,8 +107,8 @@ async def check_only_the_holder_renews(storage: Storage) -> None:
         await journal.append(held["job/released"], synced=True, patch=due(None, release=True))
         await journal.append(held["job/closed"], synced=True, patch=due(None, closed=True))
         until = START + 2 * LEASE
-        asked = [*((name, writer.epoch) for name, writer in held.items()), ("job/none", 1)]
-        assert await journal.renew(asked, until) == ["job/held"]
+        leases = [*((name, writer.epoch) for name, writer in held.items()), ("job/none", 1)]
+        assert await journal.renew(leases, until) == ["job/held"]
         heads = {name: await head_of(journal, name) for name in names}
         assert (heads["job/held"].lease_until, heads["job/held"].due_at) == (until, until)
         assert heads["job/superseded"].lease_until == START + LEASE
@@ -179,7 +179,7 @@ async def check_one_of_many_claimers_wins(storage: Storage) -> None:
         by_queue = [journal.claim(terms(f"queue {number}", limit=2)) for number in range(20)]
         by_name = [journal.acquire(name, terms(f"name {number}")) for number in range(3) for name in names]
         queued, named = await asyncio.gather(asyncio.gather(*by_queue), asyncio.gather(*by_name))
-        leases = [lease for found in queued for lease in found] + [lease for lease in named if lease is not None]
+        leases = [lease for batch in queued for lease in batch] + [lease for lease in named if lease is not None]
         assert sorted(lease.head.stream for lease in leases) == names
         assert {lease.head.epoch for lease in leases} == {1}
         owners = {lease.head.stream: lease.head.lease_owner for lease in leases}

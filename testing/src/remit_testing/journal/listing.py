@@ -42,8 +42,8 @@ async def check_lists_by_title_and_age(storage: Storage) -> None:
         titles = ["Restock Milk", "restock 100%", "Ärger", "100x"]
         for number, title in enumerate(titles):
             await job(journal, f"job/{number}", HeadPatch(title=title))
-        for text, found in (("STOCK", [1, 0]), ("100%", [1]), ("Är", [2]), ("ärg", []), ("100_", []), ("x", [3])):
-            assert await _names(journal, HeadQuery(text=text)) == [f"job/{number}" for number in found], text
+        for text, numbers in (("STOCK", [1, 0]), ("100%", [1]), ("Är", [2]), ("ärg", []), ("100_", []), ("x", [3])):
+            assert await _names(journal, HeadQuery(text=text)) == [f"job/{number}" for number in numbers], text
         made = [head.created_at for head in await journal.heads(HeadQuery())]
         assert len(await _names(journal, HeadQuery(since=max(made)))) == made.count(max(made))
         assert await _names(journal, HeadQuery(since=max(made) + 1)) == []
@@ -94,15 +94,15 @@ async def check_tallies_by_time_state_and_length(storage: Storage) -> None:
         clock.advance(20)
         await job(journal, "job/later", HeadPatch(state="pending"))
         await journal.create("session/a", "session", note(1), patch=HeadPatch(state="running"))
-        found = await journal.tallies("job", since, 10 * SECOND, (SECOND // 20, SECOND // 10, SECOND))
-        assert sorted(found, key=lambda one: (one.stretch, str(one.took))) == [
+        tallies = await journal.tallies("job", since, 10 * SECOND, (SECOND // 20, SECOND // 10, SECOND))
+        assert sorted(tallies, key=lambda tally: (tally.stretch, str(tally.took))) == [
             StreamTally(0, "done", 0, 1),
             StreamTally(0, "done", 1, 1),
             StreamTally(0, "done", 2, 1),
             StreamTally(0, "done", None, 1),
             StreamTally(2, "pending", None, 1),
         ]
-        assert sum(one.number for one in await journal.tallies("job", 0, SECOND, ())) == 6
+        assert sum(tally.number for tally in await journal.tallies("job", 0, SECOND, ())) == 6
         assert await journal.tallies("job", clock.now() + 1, SECOND, (50,)) == []
 
 
@@ -123,9 +123,9 @@ async def check_lists_by_label(storage: Storage) -> None:
     """All labels given have to be there with just these values; keys and values may hold any character."""
     async with opened(storage, TickingClock()) as journal:
         labels = [{"team": "a", "x.y": "1"}, {"team": "b"}, {"team": "a"}, {'q"\\': "é'\n"}, {"1": "2"}, {}]
-        for number, given in enumerate(labels):
-            await job(journal, f"job/{number}", HeadPatch(labels=given))
-        for wanted, found in (
+        for number, label in enumerate(labels):
+            await job(journal, f"job/{number}", HeadPatch(labels=label))
+        for wanted, numbers in (
             ({"team": "a"}, [2, 0]),
             ({"team": "a", "x.y": "1"}, [0]),
             ({"x": "1"}, []),
@@ -134,13 +134,13 @@ async def check_lists_by_label(storage: Storage) -> None:
             ({"team": ""}, []),
             ({}, [5, 4, 3, 2, 1, 0]),
         ):
-            assert await _names(journal, HeadQuery(labels=wanted)) == [f"job/{number}" for number in found], wanted
+            assert await _names(journal, HeadQuery(labels=wanted)) == [f"job/{number}" for number in numbers], wanted
 
 
 async def check_lists_jobs_by_their_labels(storage: Storage) -> None:
     """Numbers and moments of labels are compared by size, texts by every character; changed labels are found anew."""
     async with opened(storage, TickingClock()) as journal:
-        given: list[dict[str, str]] = [
+        filed: list[dict[str, str]] = [
             {"size": "9", "team": "a"},
             {"size": "10", "team": "b"},
             {"size": "-1.5e3", "at": "2026-11-29T12:00:00+01:00"},
@@ -150,11 +150,11 @@ async def check_lists_jobs_by_their_labels(storage: Storage) -> None:
         ]
         writers = [
             await job(journal, f"job/{number}", HeadPatch(labels=labels, state="pending"))
-            for number, labels in enumerate(given)
+            for number, labels in enumerate(filed)
         ]
         await journal.append(writers[5], note(6), synced=True, patch=HeadPatch(labels={"size": "11"}))
         await journal.append(writers[0], note(7), synced=True, patch=HeadPatch(labels={"team": "a"}))
-        for texts, found in (
+        for texts, numbers in (
             (["size>=10"], [5, 1]),
             (["size>10"], [5]),
             (["size<0"], [2]),
@@ -169,7 +169,7 @@ async def check_lists_jobs_by_their_labels(storage: Storage) -> None:
             labels, bounds = conditions(texts)
             for states in ((), ("pending",), OPEN_STATES, ("pending", "failed")):
                 query = HeadQuery(kind="job", labels=labels, bounds=bounds, states=states)
-                assert await _names(journal, query) == [f"job/{number}" for number in found], texts
+                assert await _names(journal, query) == [f"job/{number}" for number in numbers], texts
 
 
 async def check_lists_page_by_page(storage: Storage) -> None:

@@ -21,15 +21,15 @@ async def check_blobs_are_erased_once_their_time_is_over(storage: Storage) -> No
         writer = await job(journal, "job/a")
         ends = clock.now() + 1_000
         many = tuple(_blob(f"short {number}", ends) for number in range(250))
-        longer, kept = _blob("longer", ends + 1), _blob("kept", None)
-        await journal.append(writer, note(1), synced=True, blobs=(*many, longer, kept))
+        longer, lasting = _blob("longer", ends + 1), _blob("kept", None)
+        await journal.append(writer, note(1), synced=True, blobs=(*many, longer, lasting))
         assert await journal.prune() == 0
         clock.advance(0.001)
         assert await journal.prune() == len(many)
-        assert [await journal.blob(blob.digest) for blob in (many[0], longer, kept)] == [None, b"longer", b"kept"]
+        assert [await journal.blob(blob.digest) for blob in (many[0], longer, lasting)] == [None, b"longer", b"kept"]
         clock.advance(1_000)
         assert await journal.prune() == 1
-        assert await journal.blob(kept.digest) == b"kept"
+        assert await journal.blob(lasting.digest) == b"kept"
         assert await journal.verify("job/a") > 0
 
 
@@ -39,13 +39,13 @@ async def check_the_longest_time_wins(storage: Storage) -> None:
     async with storage.open(clock) as journal:
         writer = await job(journal, "job/a")
         soon, late = clock.now() + 1, clock.now() + 2_000_000
-        asked = {"a": (soon, None), "b": (None, soon), "c": (soon, late), "d": (late, soon), "e": (soon, soon)}
-        for text, times in asked.items():
+        retentions = {"a": (soon, None), "b": (None, soon), "c": (soon, late), "d": (late, soon), "e": (soon, soon)}
+        for text, times in retentions.items():
             for until in times:
                 await journal.append(writer, note(1), synced=False, blobs=(_blob(text, until),))
         clock.advance(1)
         assert await journal.prune() == 1
-        left = {text for text in asked if await journal.blob(_blob(text, None).digest)}
+        left = {text for text in retentions if await journal.blob(_blob(text, None).digest)}
         assert left == {"a", "b", "c", "d"}
         clock.advance(1)
         assert await journal.prune() == len(("c", "d"))

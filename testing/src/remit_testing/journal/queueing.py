@@ -40,12 +40,12 @@ async def check_a_claim_respects_its_limit(storage: Storage) -> None:
     async with opened(storage) as journal:
         for number in range(12):
             await job(journal, f"job/{number:02}", due(priority=number % 3))
-        found: list[str] = []
+        claimed: list[str] = []
         for limit in (5, 1, 4, 9):
             batch = await _claimed(journal, terms(limit=limit))
             assert len(batch) <= limit
-            found += batch
-        assert sorted(found) == [f"job/{number:02}" for number in range(12)]
+            claimed += batch
+        assert sorted(claimed) == [f"job/{number:02}" for number in range(12)]
 
 
 async def check_what_is_not_due_is_not_claimed(storage: Storage) -> None:

@@ -13,20 +13,20 @@ from remit_testing.journal.storage import Storage, job, note, opened
 
 async def _whole(journal: Journal, *kinds: str, limit: int = 1_000) -> list[Placed]:
     """Every event, page by page."""
-    found: list[Placed] = []
+    events: list[Placed] = []
     after, more = 0, True
     while more:
         page = await journal.scan(after, kinds, limit)
         assert len(page.events) <= limit
         assert page.position >= after
         assert all(after < placed.position <= page.position for placed in page.events)
-        found += page.events
+        events += page.events
         after, more = page.position, page.more
-    return found
+    return events
 
 
-def _names(found: list[Placed]) -> list[tuple[str, int]]:
-    return [(placed.event.stream, placed.event.seq) for placed in found]
+def _names(events: list[Placed]) -> list[tuple[str, int]]:
+    return [(placed.event.stream, placed.event.seq) for placed in events]
 
 
 async def check_a_fold_is_kept_whole_by_the_one_who_continues_it(storage: Storage) -> None:
@@ -54,12 +54,12 @@ async def check_a_scan_gives_every_event(storage: Storage) -> None:
         await journal.append(a, note(2), note(3), synced=True)
         await journal.append(b, note(2), synced=True)
         await journal.append(a, note(4), synced=False)
-        found = await _whole(journal)
-        assert len(found) == 6
-        positions = [placed.position for placed in found]
+        rows = await _whole(journal)
+        assert len(rows) == 6
+        positions = [placed.position for placed in rows]
         assert positions == sorted(set(positions))
         for stream in ("job/a", "job/b"):
-            events = [placed.event for placed in found if placed.event.stream == stream]
+            events = [placed.event for placed in rows if placed.event.stream == stream]
             assert events == await journal.read(stream)
 
 
@@ -95,7 +95,7 @@ async def check_the_ends_of_a_stretch_are_the_newest_events_in_it(storage: Stora
             expected = sorted(newest.values(), key=lambda placed: placed.position)
             begin = whole[after - 1].position if after else 0
             ends = await journal.ends(begin, whole[cut - 1].position - begin)
-            assert list(ends.ends) == [(one.event.stream, one.event.seq, one.event.hash) for one in expected]
+            assert list(ends.ends) == [(event.event.stream, event.event.seq, event.event.hash) for event in expected]
             assert (ends.position, ends.more) == (whole[cut - 1].position, cut < len(whole))
         assert (await journal.ends(whole[-1].position)).ends == ()
 
@@ -136,11 +136,11 @@ async def check_a_follower_of_everything_misses_nothing(storage: Storage) -> Non
             await job(journal, "job/last")
 
         writing = asyncio.create_task(write())
-        found: list[Placed] = []
+        events: list[Placed] = []
         async with aclosing(journal.follow_all()) as followed:
             async for placed in followed:
-                found.append(placed)
-                if len(found) == 45:
+                events.append(placed)
+                if len(events) == 45:
                     break
         await writing
-        assert found == await _whole(journal)
+        assert events == await _whole(journal)

@@ -34,7 +34,7 @@ async def check_a_move_by_another_process_ends_every_write(storage: Storage) -> 
     """Of many writers, what was written before it stays; nothing is written after it, and nothing is leased."""
     async with AsyncExitStack() as stack:
         instances = [await stack.enter_async_context(opened(storage)) for _ in range(INSTANCES)]
-        writers = [await job(one, f"job/{number}") for number, one in enumerate(instances)]
+        writers = [await job(instance, f"job/{number}") for number, instance in enumerate(instances)]
         counts = [1] * INSTANCES
 
         async def write(number: int) -> Code:
@@ -51,9 +51,9 @@ async def check_a_move_by_another_process_ends_every_write(storage: Storage) -> 
         there = [await numbers(instances[0], f"job/{number}") for number in range(INSTANCES)]
         assert await asyncio.gather(*writing) == [Code.JOURNAL_MOVED] * INSTANCES
         assert [len(each) for each in there] == counts
-        for one in instances:
+        for store in instances:
             with refused(Code.JOURNAL_MOVED):
-                await one.claim(terms())
+                await store.claim(terms())
 
 
 async def check_a_synced_append_brings_everything_before(storage: Storage) -> None:
@@ -131,8 +131,8 @@ async def check_one_instance_wins_each_claim(storage: Storage) -> None:
         names = [f"job/{number:02}" for number in range(40)]
         for name in names:
             await job(journals[0], name)
-        found = await asyncio.gather(*(_claim_all(one, f"worker {n}") for n, one in enumerate(journals)))
-        assert sorted(stream for streams in found for stream in streams) == names
+        batches = await asyncio.gather(*(_claim_all(journal, f"worker {n}") for n, journal in enumerate(journals)))
+        assert sorted(stream for streams in batches for stream in streams) == names
         assert {head.epoch for head in await journals[0].leases("job")} == {1}
 
 
@@ -235,10 +235,10 @@ async def check_follow_sees_what_others_write(storage: Storage) -> None:
         await job(journal, "job/a")
         follower = asyncio.create_task(followed(reader, "job/a"))
         for number in range(2, 30):
-            one = journal if number % 2 else other
+            instance = journal if number % 2 else other
             patch = HeadPatch(closed=number == 29)
-            writer = one.writer("job/a", "job", await head_of(one))
-            await one.append(writer, note(number), synced=True, patch=patch)
+            writer = instance.writer("job/a", "job", await head_of(instance))
+            await instance.append(writer, note(number), synced=True, patch=patch)
         assert await follower == list(range(1, 30))
 
 
@@ -255,12 +255,12 @@ async def check_a_follower_of_everything_misses_nothing_of_several_writers(stora
             await journal.drained()
 
         writing = asyncio.gather(*(write(journal, str(name)) for name, journal in enumerate(writers)))
-        found: list[Placed] = []
+        events: list[Placed] = []
         async with aclosing(reader.follow_all()) as everything:
             async for placed in everything:
-                found.append(placed)
-                if len(found) == INSTANCES * 39:
+                events.append(placed)
+                if len(events) == INSTANCES * 39:
                     break
         await writing
-        assert list((await writers[0].scan()).events) == found
-        assert len({(placed.event.stream, placed.event.seq) for placed in found}) == len(found)
+        assert list((await writers[0].scan()).events) == events
+        assert len({(placed.event.stream, placed.event.seq) for placed in events}) == len(events)

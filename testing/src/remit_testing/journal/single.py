@@ -21,7 +21,7 @@ async def check_a_scan_gives_every_event_in_the_order_of_commits(storage: Storag
         await journal.append(b, note(2), synced=True)
         await journal.append(a, note(4), synced=False)
         order = [("job/a", 1), ("job/b", 1), ("job/a", 2), ("job/a", 3), ("job/b", 2), ("job/a", 4)]
-        assert [(one.event.stream, one.event.seq) for one in (await journal.scan()).events] == order
+        assert [(placed.event.stream, placed.event.seq) for placed in (await journal.scan()).events] == order
 
 
 async def check_nothing_is_cut_in_a_journal_that_runs_no_jobs(storage: Storage) -> None:

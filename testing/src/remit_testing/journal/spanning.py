@@ -124,21 +124,21 @@ async def check_a_draft_without_events_holds_its_stream_in_place(storage: Storag
     async with opened(storage) as journal:
         writer = await job(journal, "job/a", HeadPatch(due_at=None))
         inbox = await journal.create("job/a/inbox", "inbox", note(1))
-        seen = await head_of(journal)
-        await journal.commit(journal.writer("job/a", "job", seen).draft(), inbox.draft(note(2)), synced=True)
-        assert await head_of(journal) == seen
+        head = await head_of(journal)
+        await journal.commit(journal.writer("job/a", "job", head).draft(), inbox.draft(note(2)), synced=True)
+        assert await head_of(journal) == head
         await journal.append(writer, note(2), synced=True)  # its writer noticed nothing
         moved = await head_of(journal)
-        await _refuse_beside(journal, seen)
+        await _refuse_beside(journal, head)
         await holder(journal)
         await _refuse_beside(journal, moved)
         assert await numbers(journal, "job/a/inbox") == [1, 2]
 
 
-async def _refuse_beside(journal: Journal, seen: StreamHead) -> None:
+async def _refuse_beside(journal: Journal, head: StreamHead) -> None:
     inbox = journal.writer("job/a/inbox", "inbox", await head_of(journal, "job/a/inbox"))
     with refused():
-        await journal.commit(journal.writer("job/a", "job", seen).draft(), inbox.draft(note(3)), synced=True)
+        await journal.commit(journal.writer("job/a", "job", head).draft(), inbox.draft(note(3)), synced=True)
 
 
 async def check_one_consumer_wins(storage: Storage) -> None:
@@ -158,5 +158,7 @@ async def check_one_consumer_wins(storage: Storage) -> None:
         results = await asyncio.gather(*uses, return_exceptions=True)
         won = [not isinstance(result, JournalError) for result in results]
         assert won.count(True) == 1
-        assert [len(await journal.read(caller.stream)) for caller in callers] == [2 if one else 1 for one in won]
+        assert [len(await journal.read(caller.stream)) for caller in callers] == [
+            2 if has_won else 1 for has_won in won
+        ]
         assert await journal.verify(approval.stream) == 2

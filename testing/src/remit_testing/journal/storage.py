@@ -43,12 +43,12 @@ async def opened(storage: Storage, clock: Clock | None = None) -> AsyncIterator[
 @contextmanager
 def refused(code: Code = Code.APPEND_CONFLICT) -> Iterator[None]:
     """Something that has to raise JournalError with this code."""
-    found: Code | None = None
+    actual: Code | None = None
     try:
         yield
     except (JournalError, NotFoundError) as error:
-        found = error.code
-    assert found is code, f"was refused with {found}, not {code}" if found else f"was not refused with {code}"
+        actual = error.code
+    assert actual is code, f"was refused with {actual}, not {code}" if actual else f"was not refused with {code}"
 
 
 def note(number: int) -> TimeRecorded:

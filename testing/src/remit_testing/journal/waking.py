@@ -95,9 +95,9 @@ async def check_no_wake_up_is_lost_while_parking(storage: Storage) -> None:
     async with opened(storage) as journal:
         await job(journal, "job/a")
         writer = await holder(journal)
-        seen = (await head_of(journal)).wakes
+        wakes = (await head_of(journal)).wakes
         await journal.wake("job/a")
-        assert not await journal.park(writer, due(None, state="waiting", release=True), seen_wakes=seen)
+        assert not await journal.park(writer, due(None, state="waiting", release=True), seen_wakes=wakes)
         head = await head_of(journal)
         assert (head.state, head.lease_owner) == ("", "worker")
         await journal.append(writer, note(2), synced=True)

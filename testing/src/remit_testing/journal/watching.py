@@ -27,8 +27,8 @@ async def check_follow_sees_old_and_new_events_in_order(storage: Storage) -> Non
         for number in range(3, 30):
             await journal.append(writer, note(number), synced=number % 5 == 0)
         await journal.append(writer, note(30), synced=False, patch=HeadPatch(closed=True))
-        seen = await asyncio.gather(*followers)
-        assert seen == [list(range(after + 1, 31)) for after in (0, 1, 4)]
+        lists = await asyncio.gather(*followers)
+        assert lists == [list(range(after + 1, 31)) for after in (0, 1, 4)]
 
 
 async def check_follow_waits_for_a_stream_to_begin(storage: Storage) -> None:

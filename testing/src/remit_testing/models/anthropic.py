@@ -40,7 +40,7 @@ class AnthropicSpeech:
             blocks.append(({"type": "text", "text": ""}, deltas))
         for number, call in enumerate(scene.calls):
             start = {"type": "tool_use", "id": call.id or f"toolu_{number}", "name": call.name, "input": {}}
-            deltas = [{"type": "input_json_delta", "partial_json": one} for one in ["", *pieces(call.arguments)]]
+            deltas = [{"type": "input_json_delta", "partial_json": part} for part in ["", *pieces(call.arguments)]]
             blocks.append((start, deltas))
         for index, (start, deltas) in enumerate(blocks):
             events.append({"type": "content_block_start", "index": index, "content_block": start})

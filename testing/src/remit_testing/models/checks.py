@@ -57,15 +57,15 @@ CALLS: Final = Scene(
 
 async def check_an_answer_arrives_whole(subject: Subject) -> None:
     """Text, reason, tokens, model and identifiers; the pieces that were watched make the same text."""
-    seen: list[Delta] = []
-    reply = await _ask(subject, Streamed(events=subject.speech.events(ANSWER)), watch=seen.append)
+    deltas: list[Delta] = []
+    reply = await _ask(subject, Streamed(events=subject.speech.events(ANSWER)), watch=deltas.append)
     assert reply.text == "Hello, wörld ✓"
     assert reply.stop == "answer"
     assert reply.usage == ANSWER.usage
     assert reply.usage_raw
     assert (reply.model, reply.request_id) == ("served-1", "req_1")
     assert reply.response_id
-    assert "".join(delta.text for delta in seen if delta.kind == "text") == reply.text
+    assert "".join(delta.text for delta in deltas if delta.kind == "text") == reply.text
     assert reply.first_us is not None
     assert 0 <= reply.first_us <= reply.duration_us
 
@@ -75,8 +75,8 @@ async def check_parallel_calls_keep_their_order_and_get_our_identifiers(subject:
     reply = await _ask(subject, Streamed(events=subject.speech.events(CALLS)))
     assert reply.stop == "tools"
     assert [call.id for call in reply.calls] == ["7-0", "7-1"]
-    found = [(call.name, arguments_of(call.arguments)) for call in reply.calls]
-    assert found == [("bank__pay", {"to": "bob", "amount": 100}), ("bank__pay", {"to": "eve", "amount": 7})]
+    calls = [(call.name, arguments_of(call.arguments)) for call in reply.calls]
+    assert calls == [("bank__pay", {"to": "bob", "amount": 100}), ("bank__pay", {"to": "eve", "amount": 7})]
     assert reply.message.producer
 
 
@@ -243,12 +243,12 @@ async def check_every_call_is_sent_with_its_result(subject: Subject) -> None:
 
 async def check_cancellation_closes_the_connection(subject: Subject) -> None:
     """Nothing goes on at the provider for an answer that is not wanted any more."""
-    seen = asyncio.Event()
+    started = asyncio.Event()
     events = subject.speech.events(ANSWER)[:-2] or subject.speech.events(ANSWER)[:1]
     async with _served(subject, Streamed(events=events, ends="never")) as (model, server):
-        task = asyncio.create_task(model.send(model.prepare(ASK), lambda _: seen.set()))
+        task = asyncio.create_task(model.send(model.prepare(ASK), lambda _: started.set()))
         async with asyncio.timeout(PATIENCE_S):
-            await seen.wait()
+            await started.wait()
             task.cancel()
             await asyncio.wait([task])
             assert task.cancelled()

@@ -53,8 +53,8 @@ class GeminiSpeech:
 
     def failures(self) -> list[Failing]:
         def error(status: int, kind: str, message: str = "so it is", *details: Any) -> Canned:
-            found = {"code": status, "message": message, "status": kind, "details": list(details)}
-            return canned(status, {"error": found})
+            body = {"code": status, "message": message, "status": kind, "details": list(details)}
+            return canned(status, {"error": body})
 
         delay = {"@type": f"{_TYPE}RetryInfo", "retryDelay": "7.5s"}
         daily = {"@type": f"{_TYPE}QuotaFailure", "violations": [{"quotaId": "RequestsPerDayPerProject"}]}

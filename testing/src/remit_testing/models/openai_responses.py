@@ -98,7 +98,7 @@ def _call(call: SceneCall, number: int, items: list[dict[str, Any]], *, cut: boo
     done = {"type": "response.function_call_arguments.done", "arguments": call.arguments, "name": call.name}
     return [
         {"type": "response.output_item.added", "output_index": index, "item": started},
-        *({"type": "response.function_call_arguments.delta", "delta": one} | at for one in pieces(call.arguments)),
+        *({"type": "response.function_call_arguments.delta", "delta": piece} | at for piece in pieces(call.arguments)),
         done | at,
         {"type": "response.output_item.done", "output_index": index, "item": items[-1]},
     ]

@@ -123,8 +123,8 @@ class ModelServer:
 
 def _reset(writer: asyncio.StreamWriter) -> None:
     """Close with a reset."""
-    found = writer.get_extra_info("socket")
-    found.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NEVER_LINGER)
+    sock = writer.get_extra_info("socket")
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NEVER_LINGER)
     writer.transport.abort()
 
 

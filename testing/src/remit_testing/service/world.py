@@ -83,8 +83,8 @@ async def looks(run: Run, at: str, times: int = 1) -> dict[str, Any]:
 
     Calls a tool.
     """
-    found = [(await run.call("desk.look", {"at": at})).value for _ in range(times)]
-    return {"found": found}
+    values = [(await run.call("desk.look", {"at": at})).value for _ in range(times)]
+    return {"found": values}
 
 
 @recipe("writes")
@@ -131,9 +131,9 @@ class World:
         (row,) = await self.local.jobs.settled([job])
         return row
 
-    async def ran(self, name: str, **given: Any) -> str:
+    async def ran(self, name: str, **inputs: Any) -> str:
         """A job that has ended or waits."""
-        job = await self.service.jobs.start_named(name, given)
+        job = await self.service.jobs.start_named(name, inputs)
         await self.at_rest(job)
         return job
 
@@ -167,12 +167,12 @@ async def world(reach: Reach) -> AsyncIterator[World]:
 @contextmanager
 def refused(code: Code, kind: type[RemitError]) -> Iterator[None]:
     """The block raises this very error, with this code."""
-    found: RemitError | None = None
+    raised: RemitError | None = None
     try:
         yield
     except RemitError as error:
-        found = error
-    assert found is not None, f"was not refused with {code.name}"
-    assert found.code is code, f"was refused with {found}, not with {code.name}"
-    assert isinstance(found, kind), f"{found} is a {type(found).__name__}, not a {kind.__name__}"
-    assert found.message
+        raised = error
+    assert raised is not None, f"was not refused with {code.name}"
+    assert raised.code is code, f"was refused with {raised}, not with {code.name}"
+    assert isinstance(raised, kind), f"{raised} is a {type(raised).__name__}, not a {kind.__name__}"
+    assert raised.message

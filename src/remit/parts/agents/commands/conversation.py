@@ -71,7 +71,7 @@ def export_command(state: CommandState, job: str, file: Path | None, step: str) 
 @click.option("--dollars", type=float, help="Estimated US dollars that its models may cost.")
 @json_option("job, state and result")
 @pass_state
-def import_command(state: CommandState, /, file: str, **given: Any) -> int:
+def import_command(state: CommandState, /, file: str, **options: Any) -> int:
     """Import a conversation, to continue it.
 
     FILE is a JSON list of messages in the format of OpenAI's Chat Completions, or `-` for stdin. A job that ends at
@@ -80,7 +80,7 @@ def import_command(state: CommandState, /, file: str, **given: Any) -> int:
     from remit.cli.job_worker import work_on
     from remit.parts.agents.conversations import IMPORTED
 
-    bound = {"messages": _messages(file), **{name: value for name, value in given.items() if value not in {None, ""}}}
+    bound = {"messages": _messages(file), **{name: value for name, value in options.items() if value not in {None, ""}}}
 
     async def start(remit: Opened, new: str) -> list[str]:
         from remit.service.options import Options

@@ -76,5 +76,5 @@ async def agent(
 agent.admits = admit
 
 
-def _patterns(given: list[str] | None) -> tuple[str, ...]:
-    return tuple(name.strip() for entry in given or () for name in entry.split(",") if name.strip())
+def _patterns(entries: list[str] | None) -> tuple[str, ...]:
+    return tuple(name.strip() for entry in entries or () for name in entry.split(",") if name.strip())

@@ -103,13 +103,13 @@ class AnchorClient:
         """The name of the log's key, as AEL has it."""
         return fingerprint(self.key.public)
 
-    def register(self, leaves: Sequence[str], signer: OperatorSigner, seen: ProvenLog) -> ProvenLog:
-        """Add hashes of records, `MOST` of remit.evidence.anchors at most; return the log as it is then, after `seen`.
+    def register(self, leaves: Sequence[str], signer: OperatorSigner, known: ProvenLog) -> ProvenLog:
+        """Add hashes of records, `MOST` of remit.evidence.anchors at most; return the log as it is then, after `known`.
 
         Raise OSError if it does not take them, and ValueError for an answer that proves less.
         """
         signature = encoded(signer.sign(signed_text(leaves)))
-        request = {"key": signer.name, "leaves": leaves, "signature": signature, "old": seen.size}
+        request = {"key": signer.name, "leaves": leaves, "signature": signature, "old": known.size}
         try:
             answer = self._ask("register", request)
         except urllib.error.HTTPError as error:
@@ -117,7 +117,7 @@ class AnchorClient:
                 raise ValueError(_PUT_BACK) from error
             raise
         head, hashes = answer.tree_head, [bytes.fromhex(node) for node in answer.proof]
-        if not is_prefix(seen.size, bytes.fromhex(seen.root), head.size, bytes.fromhex(head.root), hashes):
+        if not is_prefix(known.size, bytes.fromhex(known.root), head.size, bytes.fromhex(head.root), hashes):
             raise ValueError(_PUT_BACK)
         return ProvenLog(head.size, head.root)
 

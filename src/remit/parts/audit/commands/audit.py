@@ -108,11 +108,11 @@ def _answer(state: CommandState, job: str, **question: Any) -> int:
         count_in_files_of(state, (job,))
 
     with reserved_stdout():
-        found: Answer = state.ask(
+        answer: Answer = state.ask(
             lambda remit: remit.service.audit.ask(job, **question), code="needed" if question["today"] else "unused"
         )
-    state.show(found, lambda state, found: _print(state, found, question["what"]))
-    return exit_codes.DIVERGED if found.index == "differs" else exit_codes.OK
+    state.show(answer, lambda state, view: _print(state, view, question["what"]))
+    return exit_codes.DIVERGED if answer.index == "differs" else exit_codes.OK
 
 
 def _write_trace(context: click.Context, state: CommandState, job: str | None, place: Path, *, force: bool) -> int:
@@ -146,22 +146,22 @@ def _report(
     for place in filter(None, (html, markdown)):
         require_free(place, force=force)
 
-    found: Report = state.ask(lambda remit: remit.service.audit.report(since, until=until), code="unused")
+    audit_report: Report = state.ask(lambda remit: remit.service.audit.report(since, until=until), code="unused")
     if html is not None:
-        _write(state, html, report.html(found))
+        _write(state, html, report.html(audit_report))
     if markdown is not None:
-        _write(state, markdown, report.markdown(found).encode())
+        _write(state, markdown, report.markdown(audit_report).encode())
     if html is None and markdown is None:
-        state.show(found, _print_report)
+        state.show(audit_report, _print_report)
     return exit_codes.OK
 
 
-def _print_report(state: CommandState, found: Report) -> None:
+def _print_report(state: CommandState, report: Report) -> None:
     from remit.cli.tables import TableColumn, table
     from remit.parts.audit.report import when
 
     out = state.output.out
-    out.line(when(found))
+    out.line(when(report))
     out.line()
     columns = [
         TableColumn("SOURCE"),
@@ -170,57 +170,57 @@ def _print_report(state: CommandState, found: Report) -> None:
         TableColumn("EVENTS"),
         TableColumn("DUTY"),
     ]
-    rows = [(row.source, row.clause, row.answer, f"{row.events:,}", row.duty) for row in found.duties]
-    table(out, columns, rows, below=[" ".join(row.gaps) or "; ".join(row.details) for row in found.duties])
+    rows = [(row.source, row.clause, row.answer, f"{row.events:,}", row.duty) for row in report.duties]
+    table(out, columns, rows, below=[" ".join(row.gaps) or "; ".join(row.details) for row in report.duties])
     out.line()
     out.line(out.style("Retention in force (AI Act, 19 and 26(6))", "bold"))
-    kept = [(row.what, row.kept, "yes" if row.enough else "no") for row in found.kept]
-    table(out, [TableColumn("KEPT"), TableColumn("FOR"), TableColumn("SIX MONTHS")], kept)
+    kept_rows = [(row.what, row.kept, "yes" if row.enough else "no") for row in report.kept]
+    table(out, [TableColumn("KEPT"), TableColumn("FOR"), TableColumn("SIX MONTHS")], kept_rows)
 
 
-def _print(state: CommandState, found: Answer, asked: What | None) -> None:
+def _print(state: CommandState, answer: Answer, wanted: What | None) -> None:
     from remit.cli.output import counted, one_line
 
     out = state.output.out
-    out.line(f"{one_line(found.job or 'everything recorded')}  {counted(found.events, 'event')}")
-    if found.pruned:
-        out.line(f"{counted(found.pruned, 'stream')} pruned: look into the packages that were archived before")
-    if asked is None:
-        _sums(state, found)
+    out.line(f"{one_line(answer.job or 'everything recorded')}  {counted(answer.events, 'event')}")
+    if answer.pruned:
+        out.line(f"{counted(answer.pruned, 'stream')} pruned: look into the packages that were archived before")
+    if wanted is None:
+        _sums(state, answer)
     for what, shape in _SHAPES.items():
-        entries = [entry for entry in found.entries if entry.what in what]
-        _section(state, shape, entries, sum(found.acts.get(act, 0) for act in what if asked in {None, act}))
-    if not (found.entries or (asked is None and (found.tools or found.models))):
-        out.line("there is no more" if found.acts.get(asked or "") else "nothing of this is recorded")
-    if found.resumes:
-        _print_today(out, found)
-    if found.against is not None:
-        _print_against(out, found)
-    if found.index:
-        out.line(f"the index over the journal said {'the same' if found.index == 'same' else 'otherwise'}")
-    if found.next:
-        state.note(f"there is more: --before {found.next}")
+        entries = [entry for entry in answer.entries if entry.what in what]
+        _section(state, shape, entries, sum(answer.acts.get(act, 0) for act in what if wanted in {None, act}))
+    if not (answer.entries or (wanted is None and (answer.tools or answer.models))):
+        out.line("there is no more" if answer.acts.get(wanted or "") else "nothing of this is recorded")
+    if answer.resumes:
+        _print_today(out, answer)
+    if answer.against is not None:
+        _print_against(out, answer)
+    if answer.index:
+        out.line(f"the index over the journal said {'the same' if answer.index == 'same' else 'otherwise'}")
+    if answer.next:
+        state.note(f"there is more: --before {answer.next}")
 
 
-def _print_today(out: OutputChannel, found: Answer) -> None:
+def _print_today(out: OutputChannel, answer: Answer) -> None:
     from remit.cli.output import one_line
     from remit.service.replay import GOING_ON
 
     out.line()
-    style, words = GOING_ON[found.resumes]
-    out.line(f"{out.style('today', style)}  {words}; `remit drift {found.job}` says more")
-    for reason in found.because:
+    style, words = GOING_ON[answer.resumes]
+    out.line(f"{out.style('today', style)}  {words}; `remit drift {answer.job}` says more")
+    for reason in answer.because:
         out.line(f"    {one_line(reason)}")
 
 
-def _print_against(out: OutputChannel, found: Answer) -> None:
+def _print_against(out: OutputChannel, answer: Answer) -> None:
     from remit.cli.output import one_line
 
     out.line()
-    other = found.against["b"]["job"]
-    parts = ", ".join(f"{found.against[name]} {name}" for name in ("same", "changed", "removed", "added"))
-    out.line(f"against {other}: steps {parts}; `remit diff {found.job} {other}` says more")
-    for step in (found.against, *found.against["steps"]):
+    other = answer.against["b"]["job"]
+    parts = ", ".join(f"{answer.against[name]} {name}" for name in ("same", "changed", "removed", "added"))
+    out.line(f"against {other}: steps {parts}; `remit diff {answer.job} {other}` says more")
+    for step in (answer.against, *answer.against["steps"]):
         place = (
             f"{step.get('a') or step.get('b')} {step['name'].removeprefix('tool.')}" if "name" in step else "the run"
         )
@@ -229,7 +229,7 @@ def _print_against(out: OutputChannel, found: Answer) -> None:
             out.line(f"    {one_line(place)}  {difference['about']}: {here}; there: {there}")
 
 
-def _sums(state: CommandState, found: Answer) -> None:
+def _sums(state: CommandState, answer: Answer) -> None:
     from remit.cli.tables import TableColumn, moment, table
     from remit.record.usage import priced
 
@@ -239,17 +239,17 @@ def _sums(state: CommandState, found: Answer) -> None:
             row.tool, row.version or "none", _digest(row.request_schema_hash), f"L{row.capability_level}",
             row.side_effect, row.principal, str(row.calls), str(row.ok), str(row.failed), moment(row.last_at),
         )
-        for row in found.tools[:_LINES]
+        for row in answer.tools[:_LINES]
     ]  # fmt: skip
     models = [
         (
             row.asked, row.answered or "none", row.principal, str(row.answers), str(row.failed), f"{row.tokens:,}",
             priced(row.cost if row.cost or not row.unpriced else None, row.unpriced), moment(row.last_at),
         )
-        for row in found.models[:_LINES]
+        for row in answer.models[:_LINES]
     ]  # fmt: skip
     for title, words, rows, number in (
-        ("Tools", _TOOLS, tools, len(found.tools)), ("Models", _MODELS, models, len(found.models)),
+        ("Tools", _TOOLS, tools, len(answer.tools)), ("Models", _MODELS, models, len(answer.models)),
     ):  # fmt: skip
         if rows:
             out.line()
@@ -293,53 +293,53 @@ _SHAPES: Final[dict[tuple[What, ...], _Shape]] = {
     ("called",): _Shape(
         "Calls",
         ("STEP", "TOOL", "VERSION", "SCHEMA", "RULE", "WHO", "OUTCOME", "EFFECT"),
-        lambda one: (
-            one.step, one.name, one.version or "none", _digest(one.request_schema_hash), one.rule_id, one.who,
-            f"{one.outcome}, repaired" if one.repaired else one.outcome, one.effect,
+        lambda row: (
+            row.step, row.name, row.version or "none", _digest(row.request_schema_hash), row.rule_id, row.who,
+            f"{row.outcome}, repaired" if row.repaired else row.outcome, row.effect,
         ),
     ),
     ("decided",): _Shape(
         "Decisions of models",
         ("STEP", "ASKED", "ANSWERED", "TEMPERATURE", "PROMPT", "TOKENS"),
-        lambda one: (
-            one.step, one.name, one.answered or one.code, "" if one.temperature is None else f"{one.temperature:g}",
-            _digest(one.prompt_hash), f"{one.tokens:,}",
+        lambda row: (
+            row.step, row.name, row.answered or row.code, "" if row.temperature is None else f"{row.temperature:g}",
+            _digest(row.prompt_hash), f"{row.tokens:,}",
         ),
     ),
     ("answered", "remembered", "revoked"): _Shape(
         "Approvals",
         ("WHO", "DECISION", "ABOUT", "DIGEST", "PROOF", "WHERE"),
-        lambda one: (
-            one.who, one.outcome or one.what, one.name, _digest(one.digest), _proof(one), _place(one),
+        lambda row: (
+            row.who, row.outcome or row.what, row.name, _digest(row.digest), _proof(row), _place(row),
         ),
-        lambda one: one.reason,
+        lambda row: row.reason,
     ),
     ("refused",): _Shape(
         "Refused",
         ("WHO", "TOOL", "CODE", "RULE", "WHERE"),
-        lambda one: (one.who, one.name, one.code, one.rule_id or "none", _place(one)),
-        lambda one: one.reason,
+        lambda row: (row.who, row.name, row.code, row.rule_id or "none", _place(row)),
+        lambda row: row.reason,
     ),
     ("uncertain",): _Shape(
         "Uncertain effects",
         ("WHO", "TOOL", "KEY", "WHERE"),
-        lambda one: (one.who, one.name, _digest(one.idempotency_key), _place(one)),
+        lambda row: (row.who, row.name, _digest(row.idempotency_key), _place(row)),
     ),
     ("ungoverned",): _Shape(
         "Ran ungoverned",
         ("TOOL", "CALL", "WHERE"),
-        lambda one: (one.name, one.call_id, _place(one)),
+        lambda row: (row.name, row.call_id, _place(row)),
     ),
     ("read",): _Shape(
         "Reads",
         ("WHO", "FACE", "OPERATION", "OF"),
-        lambda one: (one.who or "anyone", one.face, one.name, " ".join(one.names.values())),
+        lambda row: (row.who or "anyone", row.face, row.name, " ".join(row.names.values())),
     ),
     ("resolved", "stopped", "erased"): _Shape(
         "Decisions of people",
         ("WHO", "WHAT", "ABOUT", "WHERE"),
-        lambda one: (one.who, f"{one.what} {one.outcome}".rstrip(), one.name, _place(one)),
-        lambda one: one.reason,
+        lambda row: (row.who, f"{row.what} {row.outcome}".rstrip(), row.name, _place(row)),
+        lambda row: row.reason,
     ),
 }  # fmt: skip
 
@@ -354,6 +354,6 @@ def _section(state: CommandState, shape: _Shape, entries: list[Entry], number: i
     shown = f" ({len(entries)} of {number} on this page)" if number > len(entries) else ""
     out.line(f"{out.style(shape.title, 'bold')}{out.style(shown, 'dim')}")
     columns = [TableColumn(word, whole=word not in _CUT, states=word == "OUTCOME") for word in ("AT", *shape.columns)]
-    rows = [(moment(entry.at), *shape.row(entry)) for entry in entries]
-    below = [shape.about(entry) for entry in entries] if shape.about is not None else []
+    rows = [(moment(row.at), *shape.row(row)) for row in entries]
+    below = [shape.about(row) for row in entries] if shape.about is not None else []
     table(out, columns, rows, indent=2, below=below if any(below) else ())

@@ -114,8 +114,8 @@ class Links:
 
     def digest(self, entry: AccountEntry) -> str:
         """Return the digest of a call's arguments, as `sha256:…`; empty: there is none, or it may not be told."""
-        said: str = getattr(entry.payload, "arguments_hash", "") or getattr(entry.payload, "request_hash", "")
-        return "" if entry.root in self.salted else said
+        recorded: str = getattr(entry.payload, "arguments_hash", "") or getattr(entry.payload, "request_hash", "")
+        return "" if entry.root in self.salted else recorded
 
     def outcome(self, entry: AccountEntry) -> AccountEntry | None:
         """Return how an announced call ended; None: whether it happened is unknown."""
@@ -181,13 +181,13 @@ class ExportAccount(Links):
     def model(self, entry: AccountEntry) -> k.CommandStarted | None:
         """Return the question whose answer asked for a call; None: no model did, or its answer is gone."""
         call = getattr(entry.payload, "call_id", "")
-        for asked in reversed(self._asked[entry.stream] if call else ()):
-            ended = self.outcome(asked) if asked.seq < entry.seq else None
+        for request in reversed(self._asked[entry.stream] if call else ()):
+            ended = self.outcome(request) if request.seq < entry.seq else None
             answer = ended.payload if ended is not None else None
-            if isinstance(answer, k.CommandCommitted) and isinstance(asked.payload, k.CommandStarted):
+            if isinstance(answer, k.CommandCommitted) and isinstance(request.payload, k.CommandStarted):
                 value = self.value(answer.result, answer.result_blob)
                 if value is not msgspec.UNSET and json.dumps(call) in json.dumps(value):
-                    return asked.payload
+                    return request.payload
         return None
 
     @property

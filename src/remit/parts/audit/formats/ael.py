@@ -126,7 +126,7 @@ def _of_session(records: Records, account: ExportAccount, stretch: Stretch, kind
     session, beats = stretch
     yield records.open(session.began, session)
     for beat, entries in beats:
-        yield from _activities(records, account, entries, lambda one: one.row.run == kind and span_of(one) is None)
+        yield from _activities(records, account, entries, lambda each: each.row.run == kind and span_of(each) is None)
         yield records.heartbeat(beat)
     if session.closed is not None:
         yield records.close(session.closed)
@@ -136,7 +136,7 @@ def _uncovered(records: Records, account: ExportAccount, rest: Sequence[AccountE
     """Write a run without heartbeats, for none was signed while `rest` happened; closed if the job has ended."""
     begins, ended = (rest or account.entries)[0], account.endings.get(account.scope)
     yield records.open(begins.at)
-    yield from _activities(records, account, rest, lambda one: one.row.run == kind)
+    yield from _activities(records, account, rest, lambda each: each.row.run == kind)
     if ended is not None:
         yield records.close(max(entry.at for entry in rest or [ended]))
 

@@ -168,10 +168,10 @@ def permission_of(entry: AccountEntry, call: k.ToolInvocationStarted | k.Command
 
 def _answer(account: ExportAccount, entry: AccountEntry, answer: k.ConfirmationDecided) -> dict[str, str | bool | int]:
     inputs: dict[str, str | bool | int] = {"answer": answer.decision, "by": answer.by, "proof": answer.proof or "none"}
-    asked = account.questions.get(answer.confirmation)
-    if asked is None or not isinstance(asked.payload, k.ConfirmationRequested):
+    request = account.questions.get(answer.confirmation)
+    if request is None or not isinstance(request.payload, k.ConfirmationRequested):
         return inputs
-    question, via = asked.payload, answer.via or Via()
+    question, via = request.payload, answer.via or Via()
     if answer.decision == "approve":
         approvers = [
             answer_entry.payload.by
@@ -199,12 +199,12 @@ def derive(policy: Mapping[str, Any], inputs: Mapping[str, Any]) -> str:
     return str(policy["default"])
 
 
-def _matches(op: str, given: Any, value: Any) -> bool:
+def _matches(op: str, argument: Any, value: Any) -> bool:
     if op == "in":
-        return any(type(given) is type(candidate) and given == candidate for candidate in value)
-    if type(given) is not type(value):
+        return any(type(argument) is type(candidate) and argument == candidate for candidate in value)
+    if type(argument) is not type(value):
         return False
-    return bool(given == value if op == "eq" else given >= value if op == "gte" else given < value)
+    return bool(argument == value if op == "eq" else argument >= value if op == "gte" else argument < value)
 
 
 TRACE: Final = "trace/"
@@ -262,7 +262,7 @@ def write_calls(records: Records, calls: Iterable[AccountEntry]) -> Iterator[byt
     """Write the records of calls that one checkpoint covers."""
     latest: dict[str, int] = {}
     times = list[tuple[int, str, int, AccountEntry]]()
-    for call in sorted(calls, key=lambda one: (one.stream, one.seq)):  # by time, but a stream stays in its order
+    for call in sorted(calls, key=lambda each: (each.stream, each.seq)):  # by time, but a stream stays in its order
         latest[call.stream] = max(call.at, latest.get(call.stream, 0))
         times.append((latest[call.stream], call.stream, call.seq, call))
     for _, _, _, call in sorted(times):

@@ -118,7 +118,7 @@ def _api(account: ExportAccount, entry: AccountEntry) -> dict[str, Any]:
 
 def check(data: bytes) -> CheckAnswer:
     """Check the form of each event. Nothing in it is signed: no one vouches for it."""
-    seen = set[str]()
+    ids = set[str]()
     for number, line in enumerate(data.splitlines(), 1):
         event = strict(line, f"line {number}")
         try:
@@ -128,7 +128,7 @@ def check(data: bytes) -> CheckAnswer:
             raise invalid("form_invalid", f"line {number} lacks what an API Activity has to have") from None
         if kind != (6003, 600300) or not all(forms):
             raise invalid("form_invalid", f"line {number} is no API Activity")
-        if uid in seen:
+        if uid in ids:
             raise invalid("duplicate_uid", f"line {number} tells {json.dumps(uid)} again")
-        seen.add(uid)
-    raise not_signed(len(seen), "event")
+        ids.add(uid)
+    raise not_signed(len(ids), "event")

@@ -214,12 +214,12 @@ def check(data: bytes) -> CheckAnswer:
         for scope in resource["scopeSpans"]
         for span in scope["spans"]
     ]
-    seen = set[str]()
+    ids = set[str]()
     for span in spans:
         whole = all(pattern.fullmatch(str(span.get(name))) for name, pattern in _IDS.items())
         if not whole or int(span["startTimeUnixNano"]) > int(span["endTimeUnixNano"]):
             raise invalid("form_invalid", f"the id of a span is wrong, or it ends before it begins: {span.get('name')}")
-        if span["spanId"] in seen:
+        if span["spanId"] in ids:
             raise invalid("duplicate_span", f"a span is told twice: {span['name']}")
-        seen.add(span["spanId"])
-    raise not_signed(len(seen), "span")
+        ids.add(span["spanId"])
+    raise not_signed(len(ids), "span")

@@ -68,11 +68,13 @@ def _type(entry: AccountEntry) -> str:
 
 
 def _members(account: ExportAccount, entry: AccountEntry) -> dict[str, Any]:
-    said, members = entry.row.receipt, dict[str, Any]()
+    lifecycle, members = entry.row.receipt, dict[str, Any]()
     match entry.payload:
-        case _ if said in LIFECYCLE:
-            members = {"lifecycle_event": said}
-        case k.ToolInvocationStarted() | k.GateRefused() | k.ConfirmationRequested() as decided if said in DECISION:
+        case _ if lifecycle in LIFECYCLE:
+            members = {"lifecycle_event": lifecycle}
+        case k.ToolInvocationStarted() | k.GateRefused() | k.ConfirmationRequested() as decided if (
+            lifecycle in DECISION
+        ):
             members = _decision(account, entry, decided)
         case k.ToolInvocationFinished() as ended:
             outcome = "unknown" if entry.row.case == "uncertain" else ended.outcome
@@ -107,8 +109,8 @@ def _decision(
     refused = payload.code if isinstance(payload, k.GateRefused) else ""
     members = {"tool_name": payload.tool_name, "decision": entry.row.receipt, "reason": refused or payload.rule_id}
     arguments = account.arguments(entry)
-    if arguments is not None and (said := account.digest(entry)):
-        members["payload_digest"] = {"hash": said.removeprefix("sha256:"), "size": len(arguments)}  # type: ignore[assignment]
+    if arguments is not None and (payload_hash := account.digest(entry)):
+        members["payload_digest"] = {"hash": payload_hash.removeprefix("sha256:"), "size": len(arguments)}  # type: ignore[assignment]
     if payload.policy_hash:
         members |= {"policy_digest": policy_digest(payload.policy_hash), "policy_hash": payload.policy_hash}
     if payload.confirmation:
@@ -227,8 +229,8 @@ def _check_chains(receipts: Sequence[dict[str, Any]]) -> None:
 def _check_ends(payloads: Sequence[dict[str, Any]]) -> None:
     """Check that what began has ended: receipts that are gone from the end leave no other trace."""
     events = {payload["remit"]["stream"]: payload.get("lifecycle_event") for payload in payloads}
-    begun = {one["remit"]["stream"] for one in payloads if one.get("lifecycle_event") == "session_start"}
-    named = {one["confirmation"] for one in payloads if one.get("confirmation")}
-    answered = {one.get("confirmation") for one in payloads if one["type"] == "dev.remit:approval"}
+    begun = {payload["remit"]["stream"] for payload in payloads if payload.get("lifecycle_event") == "session_start"}
+    named = {payload["confirmation"] for payload in payloads if payload.get("confirmation")}
+    answered = {payload.get("confirmation") for payload in payloads if payload["type"] == "dev.remit:approval"}
     if named - answered or any(events[stream] != "session_end" for stream in begun):
         raise undecidable("open-tail", "a job, a session or a question has no end here: receipts may be missing")

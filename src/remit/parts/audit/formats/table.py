@@ -60,9 +60,9 @@ ROWS: Final = (
     FormatRow("tool_invocation_finished", "uncertain", EVENTS, "tool.unknown", "in", receipt="dev.remit:outcome"),
     *(
         FormatRow(
-            "gate_refused", case, DECISIONS, "tool.refused", "internal", "tool_call", said, "refusal", "execute_tool"
+            "gate_refused", case, DECISIONS, "tool.refused", "internal", "tool_call", result, "refusal", "execute_tool"
         )
-        for case, said in (("policy", "deny"), ("limit", "rate_limit"), ("person", "deny"), ("stage", "deny"))
+        for case, result in (("policy", "deny"), ("limit", "rate_limit"), ("person", "deny"), ("stage", "deny"))
     ),
     FormatRow(
         "gate_refused", "model", DECISIONS, "model.refused", "internal", "", "dev.remit:model", "refusal", "chat"

@@ -77,7 +77,7 @@ class Spans:
     async def _span(self, begin: AccountEntry, end: AccountEntry) -> Span:
         links = Links()
         links.salted.add(begin.root)  # digests of values are not sent: a small value can be guessed from one
-        for entry in {one.place: one for one in (*await self._root(begin.root), begin, end)}.values():
+        for entry in {each.place: each for each in (*await self._root(begin.root), begin, end)}.values():
             links.take(entry)
         span = span_of(links, begin)
         if self._values and isinstance(begin.payload, k.ToolInvocationStarted):
@@ -102,10 +102,12 @@ class Spans:
         known = self._roots.get(stream)
         if known is None:
             known = tuple([_entry(event) for event in await self._journal.page(stream, 0, _ROOT)])
-            sessions = [f"session/{one.payload.session}" for one in known if isinstance(one.payload, k.CallOpened)]
+            sessions = [
+                f"session/{entry.payload.session}" for entry in known if isinstance(entry.payload, k.CallOpened)
+            ]
             known += tuple([entry for session in sessions for entry in await self._root(session)])
             known = tuple(
-                one for one in known if isinstance(one.payload, k.JobCreated | k.SessionOpened | k.CallOpened)
+                entry for entry in known if isinstance(entry.payload, k.JobCreated | k.SessionOpened | k.CallOpened)
             )
             _remember(self._roots, stream, known)
         return known

@@ -75,7 +75,7 @@ def _print(state: CommandState, report: DriftReport) -> None:
         _code(state, code)
     for skill in report.skills:
         _skill(state, skill)
-    moved = [one for one in report.models if one.moved]
+    moved = [drift for drift in report.models if drift.moved]
     for model in moved:
         _model(state, model)
     for output in report.outputs:

@@ -55,8 +55,8 @@ def _print(state: CommandState, report: VersionsReport) -> None:
     if report.retirable:
         out.line()
         out.line(out.style("No open job needs:", "dim"))
-    for one in report.retirable:
-        out.line(f"  {one_line(_RETIRE[one.kind].format(one.name, one.version))}  {out.style(one.why, 'dim')}")
+    for row in report.retirable:
+        out.line(f"  {one_line(_RETIRE[row.kind].format(row.name, row.version))}  {out.style(row.why, 'dim')}")
     state.note(f"{counted(report.open, 'open job')}; {counted(len(report.workers), 'worker')} at work")
 
 

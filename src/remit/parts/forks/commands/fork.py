@@ -101,13 +101,13 @@ def _tell(state: CommandState, ends: list[End], tools: Iterable[str], models: It
 
 def _inputs(recorded: Any, inputs: Iterable[str]) -> dict[str, Any]:
     """Return the inputs that are given: text where the job was given text, and else JSON where it is that."""
-    given: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for name, text in _pairs(inputs, "--input", "NAME=VALUE"):
-        given[name] = text
+        values[name] = text
         if not (isinstance(recorded, dict) and isinstance(recorded.get(name), str)):
             with suppress(msgspec.DecodeError):
-                given[name] = msgspec.json.decode(text)
-    return given
+                values[name] = msgspec.json.decode(text)
+    return values
 
 
 def _pairs(words: Iterable[str], option: str, form: str) -> list[tuple[str, str]]:

@@ -60,7 +60,7 @@ def add(
     async def export(remit: Opened) -> list[Golden]:
         jobs = remit.service.jobs
         names = [await jobs.find(job)] if job else [row.job for row in await jobs.rows(labels=wanted, limit=_MOST)]
-        return [await remit.service.golden.export(one, name, secrets=secrets) for one in names]
+        return [await remit.service.golden.export(reference, name, secrets=secrets) for reference in names]
 
     rows = [
         {

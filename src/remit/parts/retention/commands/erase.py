@@ -59,8 +59,11 @@ async def _erase(state: CommandState, remit: Remit, subject: str, reason: str, *
     streams = remit.service.streams
     erasable = await streams.erasable(subject)
     if not erasable.streams:
-        why, remedy = f"no stream is about the subject {subject!r}", "Give the subject that the jobs were started with."
-        raise NotFoundError(why, code=Code.STREAM_NOT_FOUND, remedy=remedy)
+        cause, remedy = (
+            f"no stream is about the subject {subject!r}",
+            "Give the subject that the jobs were started with.",
+        )
+        raise NotFoundError(cause, code=Code.STREAM_NOT_FOUND, remedy=remedy)
     if dry_run:
         return erasable
     if not yes:
@@ -71,12 +74,12 @@ async def _erase(state: CommandState, remit: Remit, subject: str, reason: str, *
     return await streams.erase(subject, by=principal(remit.settings), reason=reason)
 
 
-def _print(state: CommandState, found: Erased, verb: str) -> None:
+def _print(state: CommandState, erased: Erased, verb: str) -> None:
     from remit.cli.output import counted, one_line
 
     out = state.output.out
-    for stream in found.unfinished:
+    for stream in erased.unfinished:
         out.line(f"{one_line(stream)}  {out.style('not over', 'warn')}: what it still records stays")
-    out.line(f"{counted(found.values, 'value')} in {counted(found.streams, 'stream')} {verb}")
-    if found.left:
-        out.line(f"{out.style('left', 'fail')} {counted(found.left, 'value')} cannot be erased")
+    out.line(f"{counted(erased.values, 'value')} in {counted(erased.streams, 'stream')} {verb}")
+    if erased.left:
+        out.line(f"{out.style('left', 'fail')} {counted(erased.left, 'value')} cannot be erased")

@@ -120,11 +120,11 @@ class Warm:
         """Return once its interpreter waits. Raises OSError if it ended instead."""
         os.close(self.waiting)
         self.waiting = -1
-        said, loop = asyncio.Event(), asyncio.get_running_loop()
-        loop.add_reader(self.waits, said.set)
+        ready, loop = asyncio.Event(), asyncio.get_running_loop()
+        loop.add_reader(self.waits, ready.set)
         try:
             async with asyncio.timeout(_PATIENCE_S):
-                await said.wait()
+                await ready.wait()
         finally:
             loop.remove_reader(self.waits)
         if not os.read(self.waits, 1):
@@ -159,15 +159,15 @@ class WarmPool:
 
     def take(self, key: SandboxKey) -> Warm | None:
         """One for this, which is the caller's from now on."""
-        for one in self._waiting:
-            if one.key == key and one.run is not None and one.run.waits:
-                self._waiting.remove(one)
-                return one
+        for spare in self._waiting:
+            if spare.key == key and spare.run is not None and spare.run.waits:
+                self._waiting.remove(spare)
+                return spare
         return None
 
     def refill(self, key: SandboxKey) -> None:
         """Have one ready for this as soon as there is time; what has waited longest makes room."""
-        if self._closed or any(one.key == key for one in self._waiting):
+        if self._closed or any(spare.key == key for spare in self._waiting):
             return
         self._keep(asyncio.create_task(self._fill(key), name="remit:sandbox-warm"))
 
@@ -179,8 +179,8 @@ class WarmPool:
     async def drained(self) -> None:
         """End all that wait."""
         waiting, self._waiting = self._waiting, []
-        for one in waiting:
-            await self._end(one)
+        for spare in waiting:
+            await self._end(spare)
 
     async def close(self) -> None:
         """End all that wait, and start no more."""

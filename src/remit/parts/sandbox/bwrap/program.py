@@ -36,17 +36,17 @@ class NoProgramError(Exception):
     """There is no bwrap, or none that will do."""
 
 
-def find(given: str = "") -> BwrapProgram:
-    """The bwrap to use; `given` names the only one. Raises NoProgramError."""
-    seen: list[str] = []
-    for path in [Path(given)] if given else _candidates():
+def find(program: str = "") -> BwrapProgram:
+    """The bwrap to use; `program` names the only one. Raises NoProgramError."""
+    reasons: list[str] = []
+    for path in [Path(program)] if program else _candidates():
         if not os.access(path, os.X_OK):
             continue
         version = _version(path)
         if version is not None and tuple(map(int, version.split("."))) >= _OLDEST:
             return BwrapProgram(_within_reach(path), version)
-        seen.append(f"{path} is {version or 'no bwrap'}")
-    raise NoProgramError("; ".join(seen) or (f"{given} cannot be run" if given else "bwrap is not installed"))
+        reasons.append(f"{path} is {version or 'no bwrap'}")
+    raise NoProgramError("; ".join(reasons) or (f"{program} cannot be run" if program else "bwrap is not installed"))
 
 
 def _candidates() -> Iterator[Path]:

@@ -314,7 +314,7 @@ class BwrapRun:
         """
         if self._door is None:
             return
-        self._proxy = Proxy(self.spec.network, private=self.spec.private, heard=self.spec.heard)
+        self._proxy = Proxy(self.spec.network, private=self.spec.private, listener=self.spec.heard)
         try:
             await self._proxy.serve(_network_door(self._door))
         except OSError as error:
@@ -476,18 +476,18 @@ class BwrapRun:
                 memory_bytes=counted.memory_bytes,
                 mechanism=f"cgroup v{self._leaf.version}",
             )
-        seen = self._watch.seen if self._watch is not None else None
-        if seen is None:
+        usage = self._watch.seen if self._watch is not None else None
+        if usage is None:
             return RunUsage(wall_ms=wall_ms)
         return RunUsage(
-            wall_ms=wall_ms, cpu_ms=seen.cpu_ms, memory_bytes=seen.memory_bytes, mechanism="seen every 50 ms"
+            wall_ms=wall_ms, cpu_ms=usage.cpu_ms, memory_bytes=usage.memory_bytes, mechanism="seen every 50 ms"
         )
 
 
-def _memory(given: list[int], content: bytes) -> int:
+def _memory(fds: list[int], content: bytes) -> int:
     """A file without a name that holds some bytes, to be read from its start."""
     fd = os.memfd_create("remit", os.MFD_CLOEXEC)
-    given.append(fd)
+    fds.append(fd)
     os.write(fd, content)
     os.lseek(fd, 0, os.SEEK_SET)
     return fd

@@ -377,8 +377,8 @@ _KNOWN: Final = (
 
 def remedy_for(message: str, program: str, image: str) -> str:
     """Return what to do about a message of docker or podman; how to look further, if it is not known."""
-    found = next((remedy for part, remedy in _KNOWN if part in message), "")
+    known = next((remedy for part, remedy in _KNOWN if part in message), "")
     unknown = (
         "Check whether it runs at all: `{program} run --rm {image} /bin/sh -c true`. Start its service if it has one."
     )
-    return (found or unknown).format(program=program, image=image)
+    return (known or unknown).format(program=program, image=image)

@@ -102,9 +102,9 @@ def others(mask: int, values: Iterable[int], bit: int = _TOP_BIT, above: Pattern
             yield from others(mask, within, bit >> 1, Pattern(above.mask | bit, above.value | value))
 
 
-def _both(one: _Match, other: _Match) -> _Match | None:
+def _both(match: _Match, other: _Match) -> _Match | None:
     """Return what matches both; None if nothing can."""
-    both = dict(one)
+    both = dict(match)
     for number, pattern in other.items():
         ours = both.get(number, _ANYTHING)
         if (ours.value ^ pattern.value) & ours.mask & pattern.mask:

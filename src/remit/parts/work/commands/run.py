@@ -209,7 +209,7 @@ def log(state: CommandState, issue: str, run: str, err: bool) -> int:
     from remit.parts.work.pack import STDERR, STDOUT, ContextPack
     from remit.parts.work.references import IssueRef, RunId
 
-    runs = [one.run_id for one in state.ask(lambda remit: remit.service.work.view(issue), code="unused").runs]
+    runs = [record.run_id for record in state.ask(lambda remit: remit.service.work.view(issue), code="unused").runs]
     chosen = str(RunId.parse(run)) if run else next(iter(runs), "")
     pack = ContextPack.of(WorkFolder(state.settings()).path, IssueRef.parse(issue), chosen)
     log = pack.open_log(STDERR if err else STDOUT) if chosen in runs else None

@@ -164,7 +164,7 @@ class AcpConversation:
             timeout_s=timeout_s,
             logs=(folder / out, folder / err),
             clock=self._site.clock,
-            heard=self._heard,
+            listener=self._heard,
             launch=self._site.launch,
             talk=self._talk,
         )

@@ -474,9 +474,9 @@ class Adapter:
         except LooserError as error:
             raise ProviderError(f"its sandbox: {error}", cause=None, code=Code.POLICY_DENIED) from error
 
-    def _hear(self, place: str, why: str) -> None:
+    def _hear(self, place: str, reason: str) -> None:
         """Say once of each host that the program may not reach it."""
-        note = f"{place}: {why}"
+        note = f"{place}: {reason}"
         if note not in self._refused and len(self._refused) < _REFUSED:
             self._refused[note] = None
             self._places.show("stderr", f"the sandbox refused {note}\n".encode())

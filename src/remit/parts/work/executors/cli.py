@@ -261,8 +261,8 @@ async def version_of(site: Site, program: str) -> str:
     return version_read.version
 
 
-def _unavailable(why: str, remedy: str) -> UsageError:
-    return UsageError(why, code=Code.env_unavailable, remedy=remedy)
+def _unavailable(reason: str, remedy: str) -> UsageError:
+    return UsageError(reason, code=Code.env_unavailable, remedy=remedy)
 
 
 def _environment(env: Mapping[str, str], site: Site, model: AgentModel) -> dict[str, str]:

@@ -148,7 +148,7 @@ class WorktreeTools(Toolset):
             return Preview(what=f"Commits what differs in {self._site.folder}.", diff=diff)
         return None
 
-    async def _exec(self, asked: ExecArgs, ctx: CallContext) -> ExecResult:
+    async def _exec(self, args: ExecArgs, ctx: CallContext) -> ExecResult:
         site, pack = self._site, self._site.pack
         self._count += 1
         names = (f"call-{self._count}.{STDOUT}", f"call-{self._count}.{STDERR}")
@@ -157,13 +157,13 @@ class WorktreeTools(Toolset):
         live = LiveLines(ctx.progress)
         try:
             ending = await run_program(
-                asked.command,
+                args.command,
                 cwd=site.folder,
                 env=site.env,
-                timeout_s=float(asked.timeout_seconds),
+                timeout_s=float(args.timeout_seconds),
                 logs=(pack.folder / names[0], pack.folder / names[1]),
                 clock=site.clock,
-                heard=live,
+                listener=live,
                 launch=site.launch,
             )
         finally:
@@ -184,8 +184,8 @@ class WorktreeTools(Toolset):
         long = max(len(status), len(diff)) > _SHOWN
         return StatusResult(head=head, status=status[:_SHOWN], diff=diff[:_SHOWN], truncated=long)
 
-    async def _commit(self, asked: CommitArgs, _ctx: CallContext) -> CommitResult:
-        committed = await self._site.tree.commit(asked.message)
+    async def _commit(self, args: CommitArgs, _ctx: CallContext) -> CommitResult:
+        committed = await self._site.tree.commit(args.message)
         return CommitResult(head=await self._site.tree.head(), committed=committed)
 
 
@@ -261,12 +261,12 @@ class _RunSessions(Sessions):
     calls = 0
     denied = 0
 
-    async def open(self, *args: Any, **given: Any) -> str:
-        self.opened = await super().open(*args, **given)
+    async def open(self, *args: Any, **options: Any) -> str:
+        self.opened = await super().open(*args, **options)
         return self.opened
 
-    async def call(self, *args: Any, **given: Any) -> OutcomeView:
-        outcome = await super().call(*args, **given)
+    async def call(self, *args: Any, **options: Any) -> OutcomeView:
+        outcome = await super().call(*args, **options)
         self.calls += 1
         self.denied += outcome.code in _DENIALS
         return outcome

@@ -57,10 +57,10 @@ class _Archive:
 class _Program(ChildProcess):
     """A child whose outputs go to files."""
 
-    def __init__(self, out: _Archive, err: _Archive, heard: Heard) -> None:
+    def __init__(self, out: _Archive, err: _Archive, listener: Heard) -> None:
         super().__init__(grace_s=_GRACE_S * 2)  # the reaper ends all of it within one
         self._archives = {True: err, False: out}
-        self._listener = heard
+        self._listener = listener
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
         super().pipe_data_received(fd, data)
@@ -76,7 +76,7 @@ async def run_program(
     timeout_s: float,
     logs: tuple[Path, Path],
     clock: Clock,
-    heard: Heard = lambda _stream, _data: None,
+    listener: Heard = lambda _stream, _data: None,
     launch: Launch | None = None,
     talk: Talk | None = None,
 ) -> ProgramEnding:
@@ -87,7 +87,7 @@ async def run_program(
     what `launch` and `talk` raise.
     """
     with closing(_Archive(logs[0])) as out, closing(_Archive(logs[1])) as err:
-        child, family = _Program(out, err, heard), ProcessFamily()
+        child, family = _Program(out, err, listener), ProcessFamily()
         started, timed_out, error, status = clock.now(), False, "", None
         try:
             words = reaped(command, _GRACE_S) if launch is None else command
@@ -148,9 +148,9 @@ class ProgramExecutor:
 
 
 async def run_at(
-    site: Site, command: Sequence[str], heard: Heard, env: Mapping[str, str] | None = None
+    site: Site, command: Sequence[str], listener: Heard, env: Mapping[str, str] | None = None
 ) -> ProgramEnding:
-    """Run the program that does the work of a run, with more variables; `heard` is told of its output."""
+    """Run the program that does the work of a run, with more variables; `listener` is told of its output."""
     return await run_program(
         command,
         cwd=site.folder,
@@ -158,6 +158,6 @@ async def run_at(
         timeout_s=site.timeout_s,
         logs=(site.pack.folder / OUT_LOG, site.pack.folder / ERR_LOG),
         clock=site.clock,
-        heard=heard,
+        listener=listener,
         launch=site.launch,
     )

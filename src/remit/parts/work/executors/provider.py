@@ -253,8 +253,8 @@ class ExecutorProvider(Toolset):
             order = await self._order(proof.issue_ref, proof.run_id)
             where = f"of {self._repository(order)}, for {order.issue_ref}"
             return Preview(what=f"Runs the acceptance commands on {proof.commit} {where}.", diff=_accepts(order))
-        hand, asked = self._hand(name), arguments(ExecuteArgs, args)
-        order = await self._order(asked.issue_ref, asked.run_id)
+        hand, parsed = self._hand(name), arguments(ExecuteArgs, args)
+        order = await self._order(parsed.issue_ref, parsed.run_id)
         return shown_order(order, hand, str(self._repository(order)))
 
     # --- what a run is made of
@@ -273,10 +273,10 @@ class ExecutorProvider(Toolset):
             raise ProviderError(f"{error.message}. {error.remedy}", cause=Code.ToolNotFound) from error
 
     async def _handed(self, name: str, args: dict[str, Any]) -> tuple[Hand, WorkOrder]:
-        hand, asked = self._hand(name), arguments(ExecuteArgs, args)
-        if asked.command != hand.executor.command:
+        hand, parsed = self._hand(name), arguments(ExecuteArgs, args)
+        if parsed.command != hand.executor.command:
             raise ProviderError("workflow.toml names another program by now. Start a new run.", cause=Code.InvalidInput)
-        return hand, await self._placed(await self._order(asked.issue_ref, asked.run_id))
+        return hand, await self._placed(await self._order(parsed.issue_ref, parsed.run_id))
 
     @asynccontextmanager
     async def _behind(self, hand: Hand, ctx: CallContext) -> AsyncIterator[tuple[Hand, Mapping[str, str]]]:
@@ -307,16 +307,16 @@ class ExecutorProvider(Toolset):
         )
         return Adapter(order, hand.executor, hand.table, self._tree(order), self._pack(order), places)
 
-    async def _prove(self, asked: ProveArgs, ctx: CallContext) -> ToolResult:
+    async def _prove(self, args: ProveArgs, ctx: CallContext) -> ToolResult:
         """Run the acceptance commands on a person's commit."""
         self._require_open()
-        order = await self._placed(await self._order(asked.issue_ref, asked.run_id))
+        order = await self._placed(await self._order(args.issue_ref, args.run_id))
         table = _manual(self._workflow())
         places = RunPlaces(self._clock, ctx.principal, self._enclosures if table.isolation == "sandbox" else None)
         executor = ProgramExecutor(())
         adapter = Adapter(order, executor, table, self._tree(order), self._pack(order), places)
         try:
-            tests = await adapter.prove(asked.commit, _told(ctx))
+            tests = await adapter.prove(args.commit, _told(ctx))
         except (UsageError, OSError) as error:
             raise ProviderError(str(error), cause=Code.env_unavailable) from error
         return ToolResult(msgspec.to_builtins(Proved(tests=tests)))
@@ -402,11 +402,11 @@ class ExecutorProvider(Toolset):
         verdict = await self._store.refuse(order.issue, order.run_id, error.code, error.message)
         return self._given(order, ExecuteResult(result=None, verdict=verdict, pack=""))
 
-    def _given(self, order: WorkOrder, given: ExecuteResult) -> ToolResult:
+    def _given(self, order: WorkOrder, result: ExecuteResult) -> ToolResult:
         pack = self._pack(order)
         ending = _recorded(pack)
         turn = ending.turn if ending is not None else None
-        return ToolResult(msgspec.to_builtins(msgspec.structs.replace(given, pack=str(pack.folder), turn=turn)))
+        return ToolResult(msgspec.to_builtins(msgspec.structs.replace(result, pack=str(pack.folder), turn=turn)))
 
 
 def _manual(workflow: Workflow) -> ExecutorTable:
@@ -425,14 +425,14 @@ def _accepts(order: WorkOrder) -> str:
     return "\n".join(f"+accepts with {' '.join(command.args)}" for command in order.constraints.commands)
 
 
-def not_begun(order: WorkOrder, why: str, cause: Code | None = None) -> WorkResult:
+def not_begun(order: WorkOrder, reason: str, cause: Code | None = None) -> WorkResult:
     """Return the result of a run whose program could not be started where it was to work, or not seen through."""
     return WorkResult(
         issue_ref=order.issue_ref,
         run_id=order.run_id,
         status="fail",
         tests=(Test(result="n/a"),),
-        summary=why,
+        summary=reason,
         result_code=cause.name if cause is not None and cause.name in RESULT_CODES else Code.env_unavailable.name,
     )
 

@@ -56,9 +56,9 @@ class WordTally:
         self.session = ""
         self.usage = TurnUsage()
 
-    def add(self, found: Any, tokens_in: str, tokens_out: str, cost: float = 0.0) -> None:
+    def add(self, usage: Any, tokens_in: str, tokens_out: str, cost: float = 0.0) -> None:
         """Count what a step took, by the names that the agent has for it."""
-        counts = found if isinstance(found, dict) else {}
+        counts = usage if isinstance(usage, dict) else {}
         self.usage = TurnUsage(
             input_tokens=self.usage.input_tokens + int(counts.get(tokens_in) or 0),
             output_tokens=self.usage.output_tokens + int(counts.get(tokens_out) or 0),

@@ -546,7 +546,7 @@ class Beginnings:
         pushed = await self._remote.fetch(branch) if self._remote is not None else ""
         left, name = await self._left(order)
         pushed, left = [
-            "" if one and await is_within(self._repository, one, target) else one for one in (pushed, left)
+            "" if commit and await is_within(self._repository, commit, target) else commit for commit in (pushed, left)
         ]  # what was merged is in the target, and so is what changed since
         if pushed and (not left or await is_within(self._repository, left, pushed)):
             return Beginning(pushed, f"{branch} of {self._table.remote}")

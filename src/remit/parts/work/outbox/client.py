@@ -94,13 +94,13 @@ class ForgeClient:
 
     async def rows(self, path: str, **query: str) -> AsyncIterator[Any]:
         """Yield the rows of a list, page by page as its `Link` headers lead. Raise ProviderError."""
-        first, seen = self._url(path, query), set[str]()
+        first, urls_read = self._url(path, query), set[str]()
         url = first
-        while url not in {"", *seen}:
-            if len(seen) >= _PAGES:
+        while url not in {"", *urls_read}:
+            if len(urls_read) >= _PAGES:
                 reason = f"{first} has more than {_PAGES:,} pages. {_ADDRESS}"
                 raise ProviderError(reason, cause=Code.content_too_large)
-            seen.add(url)
+            urls_read.add(url)
             reply = await self._read(url)
             for row in self._formed(reply, url, list):
                 yield row

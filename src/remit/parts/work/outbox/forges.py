@@ -264,14 +264,14 @@ class RemoteForge:
         """Return the comments of a thread, the lowest id first."""
         me = await self._me()
         rows = [row async for row in self._client.rows(f"{self._path(issue)}/{self.notes}", **self.page)]
-        found = [self._posted(row, me) for row in rows if not row.get("system")]
-        return sorted(found, key=lambda posted: int(posted.reference))
+        comments = [self._posted(row, me) for row in rows if not row.get("system")]
+        return sorted(comments, key=lambda posted: int(posted.reference))
 
     async def find(self, issue: IssueRef, marker: str, *, in_doubt: bool = False) -> Posted | None:
         """Return the comment of ours with the lowest id that carries a marker: lists lag, searches more so."""
         for pause in (0.0, *LAGS_S) if in_doubt else (0.0,):
             await self._client.pause(pause)
-            comment = (one for one in await self.comments(issue) if one.own and marker in one.body)
+            comment = (each for each in await self.comments(issue) if each.own and marker in each.body)
             if (posted := next(comment, None)) is not None:
                 return posted
         return None
@@ -443,8 +443,8 @@ def open_forge(table: OutboxTable, environ: Mapping[str, str], clock: Clock) -> 
     return kind(table.repo, base, environ[variable], clock, table.account)
 
 
-def _invalid(why: str, remedy: str) -> UsageError:
-    return UsageError(why, code=Code.WORK_INVALID, remedy=remedy)
+def _invalid(reason: str, remedy: str) -> UsageError:
+    return UsageError(reason, code=Code.WORK_INVALID, remedy=remedy)
 
 
 def _moment(text: str) -> int:

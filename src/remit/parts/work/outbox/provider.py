@@ -330,91 +330,91 @@ class OutboxProvider(Toolset):
 
     # --- the tools
 
-    async def _list(self, asked: ListArgs, _ctx: CallContext) -> IssueList:
-        return IssueList(await self._forge.list_issues(labels=asked.labels, state=asked.state, limit=asked.limit))
+    async def _list(self, args: ListArgs, _ctx: CallContext) -> IssueList:
+        return IssueList(await self._forge.list_issues(labels=args.labels, state=args.state, limit=args.limit))
 
-    async def _get(self, asked: GetArgs, _ctx: CallContext) -> Issue:
-        return await self._forge.get_issue(IssueRef.parse(asked.issue_ref))
+    async def _get(self, args: GetArgs, _ctx: CallContext) -> Issue:
+        return await self._forge.get_issue(IssueRef.parse(args.issue_ref))
 
-    async def _create(self, asked: CreateArgs, ctx: CallContext) -> Created:
-        labels = exclusive(asked.labels)
-        return Created(str(await self._forge.create_issue(asked.title, asked.body, labels, key=ctx.idempotency_key)))
+    async def _create(self, args: CreateArgs, ctx: CallContext) -> Created:
+        labels = exclusive(args.labels)
+        return Created(str(await self._forge.create_issue(args.title, args.body, labels, key=ctx.idempotency_key)))
 
-    async def _comment(self, asked: CommentArgs, _ctx: CallContext) -> Commented:
-        issue, trigger, written = IssueRef.parse(asked.issue_ref), asked.trigger, False
+    async def _comment(self, args: CommentArgs, _ctx: CallContext) -> Commented:
+        issue, trigger, written = IssueRef.parse(args.issue_ref), args.trigger, False
         async with self._rows.turn(issue) as rows:
             reference = rows.confirmed.get(trigger, "")
             if not reference:
                 reference = await self._posted(issue, trigger, in_doubt=trigger in rows.announced)
                 if not reference:
                     if trigger not in rows.announced:
-                        await self._require_own(issue, asked)
+                        await self._require_own(issue, args)
                         await rows.announce(trigger)
-                    reference, written = await self._post(issue, asked), True
+                    reference, written = await self._post(issue, args), True
                 await rows.confirm(trigger, reference)
-        return await self._standing(asked, reference, written=written)
+        return await self._standing(args, reference, written=written)
 
-    async def _post(self, issue: IssueRef, asked: CommentArgs) -> str:
+    async def _post(self, issue: IssueRef, args: CommentArgs) -> str:
         """Post a comment; if it is in doubt whether that happened, look for it. Raise ProviderError if it is not there.
 
         The next attempt looks again before it posts, for the trigger stays announced.
         """
         try:
             return (
-                await self._forge.append_event(issue, marked(asked.body, asked.trigger), trigger=asked.trigger)
+                await self._forge.append_event(issue, marked(args.body, args.trigger), trigger=args.trigger)
             ).reference
         except ProviderError as error:
-            post = await self._posted(issue, asked.trigger, in_doubt=True) if error.cause in _IN_DOUBT else ""
+            post = await self._posted(issue, args.trigger, in_doubt=True) if error.cause in _IN_DOUBT else ""
             if not post:
                 raise
             return post
 
-    async def _require_own(self, issue: IssueRef, asked: CommentArgs) -> None:
+    async def _require_own(self, issue: IssueRef, args: CommentArgs) -> None:
         """Raise UsageError for the trigger of a run, unless this very comment is queued for it.
 
         Used before its run ends, one would keep the result of the run out of the issue.
         """
-        if asked.trigger.startswith(PULL_TRIGGER):
-            reason, remedy = f"{asked.trigger} is that of a pull request", "Take another trigger."
+        if args.trigger.startswith(PULL_TRIGGER):
+            reason, remedy = f"{args.trigger} is that of a pull request", "Take another trigger."
             raise UsageError(reason, code=Code.WORK_INVALID, remedy=remedy)
-        if asked.trigger.startswith(RUN_TRIGGER):
-            queued = await self._queued(issue, asked.trigger)
-            if queued is None or queued.body != asked.body:
-                reason = f"no such comment is to be written for {asked.trigger}"
+        if args.trigger.startswith(RUN_TRIGGER):
+            queued = await self._queued(issue, args.trigger)
+            if queued is None or queued.body != args.body:
+                reason = f"no such comment is to be written for {args.trigger}"
                 remedy = "Triggers of runs are Remit's own: take another."
                 raise UsageError(reason, code=Code.WORK_INVALID, remedy=remedy)
 
-    async def _standing(self, asked: CommentArgs, reference: str, *, written: bool = False) -> Commented:
+    async def _standing(self, args: CommentArgs, reference: str, *, written: bool = False) -> Commented:
         """Say that a comment stands there."""
-        await self._wrote(IssueRef.parse(asked.issue_ref), asked.trigger, reference)
+        await self._wrote(IssueRef.parse(args.issue_ref), args.trigger, reference)
         return Commented(reference=reference, written=written)
 
-    async def _mutate(self, asked: MutateArgs, _ctx: CallContext) -> Issue:
-        issue = IssueRef.parse(asked.issue_ref)
-        labels = None if asked.labels is None else exclusive(asked.labels)
+    async def _mutate(self, args: MutateArgs, _ctx: CallContext) -> Issue:
+        issue = IssueRef.parse(args.issue_ref)
+        labels = None if args.labels is None else exclusive(args.labels)
         async with self._rows.turn(issue):
-            return await self._forge.mutate_issue(issue, labels=labels, assignee=asked.assignee, closed=asked.closed)
+            return await self._forge.mutate_issue(issue, labels=labels, assignee=args.assignee, closed=args.closed)
 
-    async def _push(self, asked: PushArgs, _ctx: CallContext) -> PushGiven:
-        issue = IssueRef.parse(asked.issue_ref)
+    async def _push(self, args: PushArgs, _ctx: CallContext) -> PushGiven:
+        issue = IssueRef.parse(args.issue_ref)
         async with self._rows.turn(issue):
-            branch, pushed = await self._pushes(issue, asked.run_id, asked.commit)
+            branch, pushed = await self._pushes(issue, args.run_id, args.commit)
         return PushGiven(branch=branch, commit=pushed.commit, written=pushed.written)
 
-    async def _pull(self, asked: PullArgs, _ctx: CallContext) -> PullGiven:
+    async def _pull(self, args: PullArgs, _ctx: CallContext) -> PullGiven:
         """Change the pull request of a branch, or open one. One that people closed stays so, and so does their text."""
-        pulls, trigger = self._forge.pulls, f"{PULL_TRIGGER}{asked.branch}"
+        pulls, trigger = self._forge.pulls, f"{PULL_TRIGGER}{args.branch}"
         if pulls is None:
             raise ProviderError(f"{self._forge.name} has no pull requests.", cause=Code.ToolNotFound)
-        form = PullForm(title=asked.title, body=marked(asked.body, trigger), draft=asked.draft)
-        async with self._rows.turn(IssueRef.parse(asked.issue_ref)) as rows:
+        form = PullForm(title=args.title, body=marked(args.body, trigger), draft=args.draft)
+        async with self._rows.turn(IssueRef.parse(args.issue_ref)) as rows:
             known = rows.confirmed.get(trigger, "")
             pull = await pulls.get(int(known)) if known else None
             if pull is None or pull.state == "merged":
-                pull = await pulls.find(asked.branch, in_doubt=trigger in rows.announced and not known)
+                pull = await pulls.find(args.branch, in_doubt=trigger in rows.announced and not known)
             if pull is None:
                 await rows.announce(trigger)
-                pull = await _opened(pulls, asked, form)
+                pull = await _opened(pulls, args, form)
             elif pull.state == "open":
                 own = marker_of(trigger) in pull.body
                 words = form if own else PullForm(title=pull.title, body=pull.body, draft=form.draft)
@@ -428,28 +428,28 @@ class OutboxProvider(Toolset):
         posted = await self._forge.find(issue, marker_of(trigger), in_doubt=in_doubt)
         return posted.reference if posted is not None else ""
 
-    async def _preview_mutate(self, asked: MutateArgs) -> Preview:
-        before = await self._forge.get_issue(IssueRef.parse(asked.issue_ref))
-        wanted = before.labels if asked.labels is None else exclusive(asked.labels)
+    async def _preview_mutate(self, args: MutateArgs) -> Preview:
+        before = await self._forge.get_issue(IssueRef.parse(args.issue_ref))
+        wanted = before.labels if args.labels is None else exclusive(args.labels)
         lines = [
             *(f"-label {label}" for label in sorted({*before.labels} - {*wanted})),
             *(f"+label {label}" for label in sorted({*wanted} - {*before.labels})),
         ]
-        if asked.assignee is not None and asked.assignee != before.assignee:
-            lines += [f"-assignee {before.assignee or 'none'}", f"+assignee {asked.assignee or 'none'}"]
-        if asked.closed is not None and asked.closed != (before.state == "closed"):
-            lines += [f"-{before.state}", f"+{'closed' if asked.closed else 'open'}"]
-        return Preview(what=f"Changes {asked.issue_ref} ({self._forge.name}).", diff="\n".join(lines))
+        if args.assignee is not None and args.assignee != before.assignee:
+            lines += [f"-assignee {before.assignee or 'none'}", f"+assignee {args.assignee or 'none'}"]
+        if args.closed is not None and args.closed != (before.state == "closed"):
+            lines += [f"-{before.state}", f"+{'closed' if args.closed else 'open'}"]
+        return Preview(what=f"Changes {args.issue_ref} ({self._forge.name}).", diff="\n".join(lines))
 
 
-async def _opened(pulls: Pulls, asked: PullArgs, form: PullForm) -> Pull:
+async def _opened(pulls: Pulls, args: PullArgs, form: PullForm) -> Pull:
     """Open a pull request; if the forge fails, or says that there is one, look for it. Raise ProviderError."""
     try:
-        return await pulls.open(asked.branch, asked.target, form)
+        return await pulls.open(args.branch, args.target, form)
     except ProviderError as error:
         pull = None
         if error.cause in {*_IN_DOUBT, Code.InvalidInput}:
-            pull = await pulls.find(asked.branch, in_doubt=error.cause in _IN_DOUBT)
+            pull = await pulls.find(args.branch, in_doubt=error.cause in _IN_DOUBT)
         if pull is None:
             raise
         return pull

@@ -99,8 +99,8 @@ class GitRemote:
         if before and not await self.gives_way(before, commit):
             reason = f"{branch} of {self.name} has commits of others; the next run begins there"
             raise ProviderError(reason, cause=Code.lease_conflict)
-        seen = f"--force-with-lease=refs/heads/{branch}:{before}"
-        await self._git("push", "--quiet", "--no-verify", seen, "--", self.name, f"{commit}:refs/heads/{branch}")
+        lease = f"--force-with-lease=refs/heads/{branch}:{before}"
+        await self._git("push", "--quiet", "--no-verify", lease, "--", self.name, f"{commit}:refs/heads/{branch}")
         return Pushed(commit, written=True)
 
     async def gives_way(self, before: str, commit: str) -> bool:

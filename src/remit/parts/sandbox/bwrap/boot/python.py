@@ -47,7 +47,7 @@ def _become(message: int, wake: int, waits: int) -> CodeType:
         sys.exit(2)
     code = compile(source, path, "exec", dont_inherit=True)
     space = globals()
-    for ours_too in [one for one in space if not one.startswith("__")]:
+    for ours_too in [variable for variable in space if not variable.startswith("__")]:
         del space[ours_too]
     space.update(__file__=path, __doc__=None)
     return code
