@@ -12,7 +12,7 @@ from remit.http.router import AccessLog, AnsweredRequest
 from remit.http.trace_context import TraceContext
 from remit_testing.clock import ManualClock
 
-TRACE = TraceContext("a" * 32, "b" * 16, given=True)
+TRACE = TraceContext("a" * 32, "b" * 16, named=True)
 
 
 def answered(**given: Any) -> AnsweredRequest:

@@ -9,7 +9,7 @@ from remit.http.router import SAFE, RouterExchange
 from remit.http.trace_context import TraceContext
 
 SCOPE = {"method": "GET", "path": "/v1/jobs", "client": ("127.0.0.1", 5)}
-TRACE = TraceContext("a" * 32, "b" * 16, given=True)
+TRACE = TraceContext("a" * 32, "b" * 16, named=True)
 
 
 async def test_an_answer_names_its_trace_and_is_counted() -> None:

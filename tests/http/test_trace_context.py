@@ -18,7 +18,7 @@ TRACE, SPAN = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 )
 def test_a_trace_that_a_client_names_is_gone_on_with(header: str) -> None:
     context = TraceContext.of(header)
-    assert context.given
+    assert context.named
     assert context.trace_id == TRACE
     assert context.span_id != SPAN, "the server's span is its own"
     assert context.header == f"00-{TRACE}-{context.span_id}-01"
@@ -40,7 +40,7 @@ def test_a_trace_that_a_client_names_is_gone_on_with(header: str) -> None:
 )
 def test_what_the_standard_calls_invalid_begins_a_new_trace(header: str) -> None:
     one, other = TraceContext.of(header), TraceContext.of(header)
-    assert not one.given
+    assert not one.named
     assert len({one.trace_id, other.trace_id, TRACE}) == 3
 
 

@@ -145,7 +145,7 @@ def test_only_rules_that_ask_for_facts_have_them_looked_up() -> None:
     policy = Policy.parse([{"effect": "allow", "tools": ["fs.*"]}, {"effect": "deny", **PENDING}])
     assert policy.needs_facts
     assert policy.needs(WRITE, "fs") is NO_NEEDS
-    assert policy.needs(PAY, "desk").seen == {"desk.look"}
+    assert policy.needs(PAY, "desk").tools == {"desk.look"}
     assert not Policy.parse([{"effect": "allow", "where": "args.a == 1"}]).needs_facts
 
 

@@ -47,7 +47,7 @@ class Filing(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         """
         return Options(
             title=self.title,
-            labels={"trace_id": request.trace.trace_id, **self.labels} if request.trace.given else self.labels,
+            labels={"trace_id": request.trace.trace_id, **self.labels} if request.trace.named else self.labels,
             priority=self.priority,
             principal=request.principal,
             policy=self.policy,

@@ -213,4 +213,4 @@ def _state(provider: Probed) -> DependencyState:
     if outage is None:
         return READY if provider.reached else _UNKNOWN
     code = _CODES.get(outage.cause, Code.DEP_UNAVAILABLE)
-    return DependencyState(ready=False, code=code.name, detail=line(outage.why))
+    return DependencyState(ready=False, code=code.name, detail=line(outage.reason))

@@ -21,7 +21,7 @@ class TraceContext(NamedTuple):
     """32 hexadecimal digits."""
     span_id: str
     """16 hexadecimal digits."""
-    given: bool
+    named: bool
     """Whether the client named the trace."""
     parent: str = ""
     """The client's own span, if it named one."""
@@ -31,8 +31,8 @@ class TraceContext(NamedTuple):
         """The trace that a request's `traceparent` names; a new one if it names none, or not as the standard says."""
         match = _PARENT.fullmatch(traceparent)
         if match is None or (match[1] == _SIMPLE and match[4] is not None):
-            return cls(trace_id(new_id("req")), span_id(), given=False)
-        return cls(match[2], span_id(), given=True, parent=match[3])
+            return cls(trace_id(new_id("req")), span_id(), named=False)
+        return cls(match[2], span_id(), named=True, parent=match[3])
 
     @property
     def header(self) -> str:

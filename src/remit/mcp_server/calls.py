@@ -97,7 +97,7 @@ class McpCalls:
             tool,
             args,
             only=access.tools,
-            trace_id=trace.trace_id if trace.given else "",
+            trace_id=trace.trace_id if trace.named else "",
             client=meta,
             repaired=peer.request.repaired,
             live=live,

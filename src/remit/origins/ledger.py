@@ -36,7 +36,7 @@ class OriginSource(NamedTuple):
 
     step: str
     tool: str
-    given: str = ""
+    args: str = ""
     """The arguments that the model itself gave to the call, in JSON; what only repeats them adds no trust."""
     family: str = ""
     """The tools whose listing it may be, see remit.gateway.conversation.family_of; empty: it is none."""
@@ -56,8 +56,8 @@ class OriginLedger:
 
     def trust(self, text: str, source: OriginSource, *, is_json: bool = False) -> None:
         """Take a text that a person, the settings or a trusted tool gave."""
-        input_text = folded(strict(source.given, is_json=True))
-        self._sources.append(source._replace(given=input_text))
+        input_text = folded(strict(source.args, is_json=True))
+        self._sources.append(source._replace(args=input_text))
         self._trusted.add(strict(text, is_json=is_json), len(self._sources) - 1)
 
     def distrust(self, text: str, source: OriginSource) -> None:
@@ -96,7 +96,7 @@ class OriginLedger:
     def _holds(self, needle: Needle) -> bool:
         """Return whether a trusted text holds it that does not merely repeat what the model said."""
         wanted = folded(needle.text)
-        return any(wanted not in self._sources[hit.source].given for hit in self._trusted.find(needle))
+        return any(wanted not in self._sources[hit.source].args for hit in self._trusted.find(needle))
 
     def _lists(self, argument: AuthorityValue, family: str) -> bool:
         if argument.role != "id" or argument.value not in self._listed.get(family, ()):
@@ -124,7 +124,7 @@ class OriginLedger:
             seen="untrusted",
             step=source.step,
             tool=source.tool,
-            place=_place(source.given),
+            place=_place(source.args),
             before=line(hit.text[max(0, hit.start - _AROUND) : hit.start], _AROUND),
             span=line(hit.text[hit.start : hit.end], _AROUND * 2),
             after=line(hit.text[hit.end : hit.end + _AROUND], _AROUND),

@@ -49,7 +49,7 @@ class Needs(NamedTuple):
 
     input: bool = False
     """The input of the job."""
-    seen: frozenset[str] = frozenset()
+    tools: frozenset[str] = frozenset()
     """Tools whose last results count."""
     limits: tuple[Limited, ...] = ()
     """Rules with a limit."""

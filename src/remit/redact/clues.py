@@ -75,12 +75,12 @@ class TokenShape(NamedTuple):
     """A part of every text that holds such a token."""
     source: str
     """A regular expression; it begins with a fixed text, which is quick to search for."""
-    kept: str = ""
+    stays: str = ""
     """The part of what the expression matches that stays, as the template of a substitution."""
 
     def without(self, text: str, mask: str) -> str:
         """The text with `mask` in the place of such tokens."""
-        return _pattern(self.source).sub(self.kept + mask, text) if self.clue in text else text
+        return _pattern(self.source).sub(self.stays + mask, text) if self.clue in text else text
 
 
 @cache

@@ -177,7 +177,7 @@ class McpServers:
             provider: object = self._catalog.provider(provider_id)
             if isinstance(provider, Remote):
                 outage = provider.outage() if isinstance(provider, Probed) else None
-                servers[provider_id.removeprefix(PREFIX)] = outage.why if outage else ""
+                servers[provider_id.removeprefix(PREFIX)] = outage.reason if outage else ""
         return servers
 
     @operation("servers.page", "GET /v1/mcp/servers", "read", "List MCP servers.")

@@ -33,7 +33,7 @@ Found = TypeVar("Found")
 class _Provider:
     """Listings of one provider, counted."""
 
-    asked: int = 1
+    requests: int = 1
     begun: int = 0
     done: int = 0
     task: asyncio.Task[None] | None = None
@@ -73,15 +73,15 @@ class Listings(Generic[Found]):
 
     def invalidate(self, provider_ids: Iterable[str]) -> bool:
         """Have providers listed again; whether any of them was not already about to be."""
-        due = [each for each in provider_ids if self._providers[each].begun == self._providers[each].asked]
+        due = [each for each in provider_ids if self._providers[each].begun == self._providers[each].requests]
         for each in due:
-            self._providers[each].asked += 1
+            self._providers[each].requests += 1
         self.stale.update(due)
         return bool(due)
 
     async def fresh(self, provider_ids: Iterable[str]) -> None:
         """Wait until what is known of providers is no older than this call; suspends only where it is."""
-        goals = {each: self._providers[each].asked for each in provider_ids}
+        goals = {each: self._providers[each].requests for each in provider_ids}
         while tasks := [
             self._task(each)
             for each, goal in goals.items()
@@ -112,12 +112,12 @@ class Listings(Generic[Found]):
 
     async def _list(self, provider_id: str) -> None:
         its = self._providers[provider_id]
-        mark = its.begun = its.asked
+        mark = its.begun = its.requests
         listing = await self._ask(provider_id)
         if self._providers.get(provider_id) is not its:
             return  # removed meanwhile
         its.done = mark
-        if its.asked == mark:
+        if its.requests == mark:
             self.stale.discard(provider_id)
         self._enter(provider_id, listing)
 

@@ -48,7 +48,7 @@ class Outage(NamedTuple):
     """Why a remote's tools cannot be used now, from what is known without asking it."""
 
     cause: Code
-    why: str
+    reason: str
 
 
 LOGIN_PORT: Final = 8_322

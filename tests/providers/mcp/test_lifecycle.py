@@ -104,7 +104,7 @@ async def test_a_crash_loop_is_parked_and_tried_again_after_a_while(mcp: World) 
     await mcp.clock.until_asleep()
     outage = provider.outage()
     assert outage is not None
-    assert "no database" in outage.why
+    assert "no database" in outage.reason
     with pytest.raises(ProviderError, match="no database"):
         await provider.list_tools()
     assert told == [], "who was told it is down is not asked to look again before"

@@ -71,7 +71,7 @@ async def execute(request: ApiRequest) -> DetailedAnswer:
         key=request.key,
         timeout_s=body.timeout_ms / 1_000 if body.timeout_ms is not None else None,
         only=request.access.tools,
-        trace_id=request.trace.trace_id if request.trace.given else "",
+        trace_id=request.trace.trace_id if request.trace.named else "",
     )
     later = {} if outcome.again_ms is None else {"retry-after": str(-(-outcome.again_ms // 1_000))}
     return DetailedAnswer(value=outcome, status=PENDING if outcome.status == "pending" else 0, headers=later)

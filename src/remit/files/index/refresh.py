@@ -130,4 +130,4 @@ def _indexed(path: str, content: ReadableText | None) -> Indexed:
     text = content.text
     passages = [(passage, spaced(text[passage.start : passage.end])) for passage in cut(path, text, content.pages)]
     body = content if content.costly else None
-    return Indexed(path, 0, 0, "text", title=content.title or title_of(path, text), passages=passages, kept=body)
+    return Indexed(path, 0, 0, "text", title=content.title or title_of(path, text), passages=passages, readable=body)

@@ -159,7 +159,7 @@ class Indexed(NamedTuple):
     title: str = ""
     passages: Sequence[tuple[IndexPassage, str]] = ()
     """Each passage with its text as the index is to see it."""
-    kept: ReadableText | None = None
+    readable: ReadableText | None = None
     """The text, if it is to be kept."""
 
 
@@ -220,8 +220,8 @@ class IndexStore:
             (file.path, file.size, file.mtime_ns, file.state, file.sha256, file.title),
         )
         number = db.last_insert_rowid()
-        if file.kept is not None:
-            packed = zlib.compress(msgspec.msgpack.encode(file.kept), 1)
+        if file.readable is not None:
+            packed = zlib.compress(msgspec.msgpack.encode(file.readable), 1)
             db.execute("INSERT INTO texts (file, text) VALUES (?, ?)", (number, packed))
         [(last,)] = db.execute("SELECT coalesce(max(id), 0) FROM passages")
         db.executemany(

@@ -59,7 +59,7 @@ class FactFinder:
         """The query with its facts; sets what the call would take of limits. Raises JournalError."""
         job = call.request.job
         known = _decoded(bytes(job.encoded)) if needs.input and job is not None else UNKNOWN
-        results, places = await self._seen(call.writer, needs.seen) if needs.seen else ({}, {})
+        results, places = await self._seen(call.writer, needs.tools) if needs.tools else ({}, {})
         query = replace(query, facts=Facts(input=known, seen=results))
         if places or needs.limits:
             call.facts = DecisionFacts(seen=places)

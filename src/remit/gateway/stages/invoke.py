@@ -101,7 +101,7 @@ class _Failure(NamedTuple):
 
     code: Code
     cause: Code | None
-    why: str
+    reason: str
     doubt: bool = False
     """Whether the tool may have done what it was asked to all the same."""
 
@@ -166,7 +166,7 @@ class Invoke:
         else:
             failure = _failure(error)
             text: Callable[[str], str] = str if call.secrets is None else call.secrets.text
-            failure = failure._replace(why=text(failure.why))
+            failure = failure._replace(reason=text(failure.reason))
             if _log.isEnabledFor(logging.DEBUG):
                 _log.debug("%s raised: %s", meta.name, mask(text("".join(traceback.format_exception(error)))))
         unknown = failure.code is Code.OUTCOME_UNKNOWN and meta.side_effects
@@ -180,7 +180,7 @@ class Invoke:
             remedy = "Try again."
         elif failure.code.retryable or (failure.cause is not None and failure.cause.retryable):
             remedy = "See the reason, then try again."
-        reason = f"{meta.name}: {failure.why}"
+        reason = f"{meta.name}: {failure.reason}"
         # A subclass may not have called ProviderError's own constructor.
         evidence = getattr(error, "evidence", ()) if isinstance(error, ProviderError) and not late else ()
         repaired = getattr(error, "repaired", None) if isinstance(error, ProviderError) and not late else None

@@ -35,7 +35,7 @@ class StepMark(NamedTuple):
     step: str
     what: str
     """Tool of it, or its kind of effect."""
-    given: str
+    input_digest: str
     """Digest of what it was given; empty: not known, or nothing."""
 
 
@@ -73,8 +73,8 @@ def _items(prefix: str, marks: Sequence[StepMark]) -> list[_Item]:
 def _key(place: str, marks: Sequence[StepMark]) -> tuple[str, int]:
     first = marks[0]
     if first.step == place:
-        return first.what, hash(first.given)
-    return "gather", hash(tuple((mark.what, mark.given) for mark in marks))
+        return first.what, hash(first.input_digest)
+    return "gather", hash(tuple((mark.what, mark.input_digest) for mark in marks))
 
 
 def _laid(left: Sequence[_Item], right: Sequence[_Item]) -> Iterator[tuple[str, str]]:

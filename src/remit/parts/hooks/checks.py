@@ -60,7 +60,7 @@ def _checks(agent: AgentName, *, live: bool) -> list[Check]:
         return [
             Check("guard", "ok", f"{agent}, {probed.where}: gate asked")
             if probed.answer == "asked"
-            else Check("guard", "fail", f"{agent}, {probed.where}: {probed.answer}", probed.why)
+            else Check("guard", "fail", f"{agent}, {probed.where}: {probed.answer}", probed.detail)
             for probed in probe(agent, project, os.environ)
         ]
     if off := off_lines(agent, project, os.environ):

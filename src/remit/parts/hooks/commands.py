@@ -178,8 +178,8 @@ def _print(state: CommandState, findings: list[ProbeFinding]) -> None:
         verdict = "gate asked" if finding.answer == "asked" else finding.answer
         where = f"{finding.agent}, {finding.where}: {verdict}".replace(", :", ":")
         out.line(f"{out.style(word, style)}  {one_line(where)}")
-        if finding.why:
-            out.line(f"      {out.style('->', 'cyan')} {one_line(finding.why)}")
+        if finding.detail:
+            out.line(f"      {out.style('->', 'cyan')} {one_line(finding.detail)}")
 
 
 @command.command("run", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})

@@ -181,7 +181,7 @@ class ProbeFinding(NamedTuple):
     where: str
     """The folder that it ran in; `an empty folder` for one of its own."""
     answer: Answer
-    why: str = ""
+    detail: str = ""
     """The lines that switch its hooks off, or what it printed last."""
 
 

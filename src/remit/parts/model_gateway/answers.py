@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 class Recorded(NamedTuple):
     """A request of a recorded run, and its answer."""
 
-    asked: ModelGatewayAsked
+    question: ModelGatewayAsked
     answered: ModelGatewayAnswered | None
     body: bytes
     answer: bytes
@@ -146,11 +146,13 @@ class Answers:
             return
         difference = first_difference(self._recorded(call, "strict").value, self._identity(request, "strict").value)
         if difference is not None:
-            self.drifts.append(_finding(number, call.asked.step, difference))
+            self.drifts.append(_finding(number, call.question.step, difference))
 
     def _unmatched(self, request: Request, number: int, *, main: bool) -> ReplayFinding:
         """Compare a question with the recorded one that it most likely is: the first of its kind that is left."""
-        left = [call for call in self.left() if call.asked.main == main and call.asked.route == request.route.path]
+        left = [
+            call for call in self.left() if call.question.main == main and call.question.route == request.route.path
+        ]
         now = self._identity(request, self._results)
         if not left:
             return ReplayFinding(
@@ -158,14 +160,14 @@ class Answers:
             )
         call = min(left, key=self.recording.calls.index)
         difference = first_difference(self._recorded(call, self._results).value, now.value)
-        return _finding(number, call.asked.step, difference or RequestDifference("$", "its bytes", "other bytes"))
+        return _finding(number, call.question.step, difference or RequestDifference("$", "its bytes", "other bytes"))
 
     def _worse(self, finding: ReplayFinding | None, other: ReplayFinding) -> ReplayFinding:
         """Of two findings the first, unless it is of a side call."""
         return other if finding is None or (not finding.number and other.number) else finding
 
     def _recorded(self, call: Recorded, results: Results) -> Identity:
-        return identity(call.asked.method, call.asked.route, call.body, roots=self._then, results=results)
+        return identity(call.question.method, call.question.route, call.body, roots=self._then, results=results)
 
     def _identity(self, request: Request, results: Results) -> Identity:
         return identity(request.method, request.route.path, request.body, roots=self._now, results=results)

@@ -267,7 +267,7 @@ async def _replay(state: CommandState, job: str, program: tuple[str, ...], terms
         recorded=len(recording.calls),
         first_difference=answers.first,
         drifts=tuple(answers.drifts),
-        left=tuple(call.asked.step for call in answers.left()),
+        left=tuple(call.question.step for call in answers.left()),
         rules=tuple(sorted(answers.rules)),
     )
     state.show(report, _print)

@@ -26,34 +26,34 @@ async def reread(journal: Journal, job: str) -> list[Reread]:
         return []
     answers, reader, differences = Answers(recording), Reader(), list[Reread]()
     for call in recording.calls:
-        step, route = call.asked.step, route_recorded(call)
+        step, route = call.question.step, route_recorded(call)
         if route is None:
-            differences.append(Reread(step, "wire", call.asked.wire, ""))
+            differences.append(Reread(step, "wire", call.question.wire, ""))
             continue
         differences += _requests(call, route, reader)
         differences += _answers(call, route)
-        taken = answers.take(request_recorded(call, route), main=call.asked.main)
+        taken = answers.take(request_recorded(call, route), main=call.question.main)
         if taken is not call:
-            differences.append(Reread(step, "answer that it is given", step, taken.asked.step if taken else ""))
+            differences.append(Reread(step, "answer that it is given", step, taken.question.step if taken else ""))
     return differences
 
 
 def route_recorded(call: Recorded) -> WireRoute | None:
     """Return the route of a recorded request; None: no wire of today is the one that it came on."""
-    routes = (route_of(call.asked.method, f"{family.prefix}{call.asked.route}") for family in FAMILIES)
+    routes = (route_of(call.question.method, f"{family.prefix}{call.question.route}") for family in FAMILIES)
     named = (route for route in routes if route is not None)
     return next(
-        (route for route in named if (route.row.name if route.row is not None else "") == call.asked.wire), None
+        (route for route in named if (route.row.name if route.row is not None else "") == call.question.wire), None
     )
 
 
 def request_recorded(call: Recorded, route: WireRoute) -> Request:
     """Return a recorded request as it came, without its headers."""
-    return Request(call.asked.method, route, call.asked.query, {}, call.body)
+    return Request(call.question.method, route, call.question.query, {}, call.body)
 
 
 def _requests(call: Recorded, route: WireRoute, reader: Reader) -> Iterator[Reread]:
-    recorded = call.asked
+    recorded = call.question
     try:
         reading = reader.read(route, call.body) if route.kind == "model" else None
     except UnreadableError:

@@ -50,7 +50,7 @@ class Device(NamedTuple):
     """A browser that takes notices, and its stream."""
 
     head: StreamHead
-    asked: PushSubscribed
+    subscription: PushSubscribed
 
 
 class Devices:
@@ -118,13 +118,13 @@ class Devices:
         from remit.parts.notify.sender import AttemptEnd  # noqa: PLC0415 - as above
 
         key = key_of(target, self._environ)
-        devices = [device for device in await self.of(target.push) if device.asked.key == public_text(key)]
+        devices = [device for device in await self.of(target.push) if device.subscription.key == public_text(key)]
         if not devices:
             words = f"{target.push} has no device that takes notices: /devices in the console"
             return AttemptEnd(ok=False, words=words)
         attempts = []
         for device in devices:
-            attempt, ended = await push(device.asked, message, key, self._journal.clock.now())
+            attempt, ended = await push(device.subscription, message, key, self._journal.clock.now())
             if ended:
                 await self.end(device, ended)
             attempts.append(attempt)

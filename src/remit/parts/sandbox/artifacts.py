@@ -82,27 +82,27 @@ def walk(folder: Path) -> Iterator[FolderEntry]:
         os.close(fd)
 
 
-def _walk(fd: int, above: str, depth: int, seen: list[int]) -> Iterator[FolderEntry]:
+def _walk(fd: int, above: str, depth: int, counter: list[int]) -> Iterator[FolderEntry]:
     if depth > DEPTH:
         raise TooManyError(f"folders are nested more than {DEPTH} deep")
     for name in sorted(os.listdir(fd)):
-        seen[0] += 1
-        if seen[0] > ENTRIES:
+        counter[0] += 1
+        if counter[0] > ENTRIES:
             raise TooManyError(f"there are more than {ENTRIES} files and folders")
         with suppress(FileNotFoundError):
             entry = FolderEntry(above + name, fd, name, os.stat(name, dir_fd=fd, follow_symlinks=False))
             yield entry
             if entry.is_folder:
-                yield from _below(entry, depth, seen)
+                yield from _below(entry, depth, counter)
 
 
-def _below(entry: FolderEntry, depth: int, seen: list[int]) -> Iterator[FolderEntry]:
+def _below(entry: FolderEntry, depth: int, counter: list[int]) -> Iterator[FolderEntry]:
     try:
         fd = os.open(entry.name, _FOLDER, dir_fd=entry.parent)
     except OSError:  # closed to us, or no folder any more
         return
     try:
-        yield from _walk(fd, entry.path + "/", depth + 1, seen)
+        yield from _walk(fd, entry.path + "/", depth + 1, counter)
     finally:
         os.close(fd)
 

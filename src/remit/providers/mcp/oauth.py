@@ -406,7 +406,7 @@ class Authorization:
                     answer = await self._client.send(wanted)
                 else:
                     authorization = ours.headers.get("authorization", "")
-                    if refused is None or (authorization and authorization != refused.given):
+                    if refused is None or (authorization and authorization != refused.authorization):
                         return {"authorization": authorization} if authorization else {}
                     answer = httpx2.Response(refused.status, headers=refused.headers, request=ours)
                     refused = None
@@ -422,6 +422,6 @@ class Authorization:
 
 
 class _Refused(NamedTuple):
-    given: str
+    authorization: str
     status: int
     headers: list[tuple[str, str]]

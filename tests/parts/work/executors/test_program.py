@@ -28,7 +28,7 @@ async def run(tmp_path: Path, *command: str, heard: Heard = lambda _stream, _dat
         timeout_s=PATIENCE_S,
         logs=(tmp_path / "out", tmp_path / "err"),
         clock=SystemClock(),
-        heard=heard,
+        listener=heard,
     )
 
 
@@ -98,7 +98,7 @@ async def test_cancelling_ends_all_of_it_before_it_goes_on(tmp_path: Path) -> No
             timeout_s=PATIENCE_S,
             logs=(tmp_path / "out", tmp_path / "err"),
             clock=SystemClock(),
-            heard=lambda _stream, _data: started.set(),
+            listener=lambda _stream, _data: started.set(),
         )
     )
     async with asyncio.timeout(PATIENCE_S):

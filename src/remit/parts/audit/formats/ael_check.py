@@ -42,7 +42,7 @@ _OWN: Final[dict[str, tuple[frozenset[str], frozenset[str]]]] = {
 
 
 class _Record(NamedTuple):
-    said: dict[str, Any]
+    members: dict[str, Any]
     hash: str
     """The hash of its bytes, as the record after it names it."""
     leaf: bytes
@@ -84,10 +84,10 @@ def _check_anchors(
 ) -> str:
     """Check the anchors; say how many there are, and how many records came after the last one of their run."""
     every = [records for recorders in runs.values() for records in recorders]
-    if any(records[0].said["key"] == str(anchor["log_key"]).lower() for records in every):
+    if any(records[0].members["key"] == str(anchor["log_key"]).lower() for records in every):
         raise invalid("u", "the key of the log is that of a recorder")
     leaves = {
-        ael_anchors.AnchorHead(record.said["recorder"], record.said["run"], record.said["seq"]): record.leaf
+        ael_anchors.AnchorHead(record.members["recorder"], record.members["run"], record.members["seq"]): record.leaf
         for records in every
         for record in records
     }
@@ -102,7 +102,7 @@ def _check_anchors(
 def _check_boundary(recorders: Sequence[_Records], rule: Mapping[str, Any]) -> None:
     """Check that recorders of one run have keys of their own, and each event that the others have."""
     for recorder, other in combinations(recorders, 2):
-        if recorder[0].said["key"] == other[0].said["key"]:
+        if recorder[0].members["key"] == other[0].members["key"]:
             raise invalid("l", "two recorders sign with the same key")
         if not rule.get("classes") or rule.get("match") != "id":
             raise undecidable("m", "it names no class of events that all recorders must have")
@@ -111,7 +111,7 @@ def _check_boundary(recorders: Sequence[_Records], rule: Mapping[str, Any]) -> N
 
 
 def _covered(records: _Records, classes: Sequence[str]) -> set[str]:
-    events = [record.said["event"] for record in records if record.said["type"] == "activity"]
+    events = [record.members["event"] for record in records if record.members["type"] == "activity"]
     return {event["id"] for event in events if event["class"] in classes}
 
 
@@ -163,13 +163,13 @@ def _check_order(records: _Records, row: Mapping[str, Any]) -> None:
 
 
 def _check_liveness(records: _Records) -> None:
-    opened, last = records[0].said, records[-1].said
+    opened, last = records[0].members, records[-1].members
     if opened["type"] != "open":
         raise invalid("f", "the first record does not open the run")
     if last["type"] == "close" and (last["count"] != len(records) or last["head"] != records[-2].hash):
         raise invalid("i", "the close names another number of records, or another head")
     limit = timedelta(seconds=opened["hmax"] + opened["htol"]) if opened["hmax"] else None
-    times = [instant(record.said["ts"]) for record in records]
+    times = [instant(record.members["ts"]) for record in records]
     for earlier, later in pairwise(times):
         if earlier is None or later is None or later < earlier:
             raise invalid("h", "a time goes back, or is not a time")
@@ -177,13 +177,13 @@ def _check_liveness(records: _Records) -> None:
             raise invalid("h", "more time lies between two records than the run says")
     if last["type"] != "close":
         raise undecidable("j", "a run has no close: its session goes on, its process died, or its end was cut off")
-    if limit is not None and not any(record.said["type"] == "heartbeat" for record in records):
+    if limit is not None and not any(record.members["type"] == "heartbeat" for record in records):
         raise invalid("h", "no heartbeat is signed")
 
 
 def _check_decisions(records: _Records, bundle: Bundle) -> None:
     for record in records:
-        decision = record.said.get("decision")
+        decision = record.members.get("decision")
         if decision is None:
             continue
         place = f"policy/{decision['policy']}.json"

@@ -85,7 +85,7 @@ def _parent(account: Links, entry: AccountEntry, trace: str) -> str:
     call = entry.payload
     if isinstance(call, k.ToolInvocationStarted):
         client = TraceContext.of(call.client.get(PARENT, ""))
-        if client.given and client.trace_id == trace:
+        if client.named and client.trace_id == trace:
             return client.parent
     root = account.opening(entry)
     return _id(root) if root is not None and root is not entry and _trace(root) == trace else ""

@@ -320,11 +320,11 @@ def hand_in(
             if file is not None
             else said_by_hand(issue, chosen, str(status), pr, commit, tests, summary, blocked_by)
         )
-        given = {"issue_ref": issue, "run_id": chosen, "document": document, "form": form, "adopt": adopt}
-        return await passed("submit", work, given)
+        fields = {"issue_ref": issue, "run_id": chosen, "document": document, "form": form, "adopt": adopt}
+        return await passed("submit", work, fields)
 
-    async def passed(verb: Verb, work: Any, given: dict[str, Any]) -> Verdict | list[StagedWrite]:
-        done = work.staged(verb, msgspec.to_builtins(given)) if staged else getattr(work, verb)(**given)
+    async def passed(verb: Verb, work: Any, fields: dict[str, Any]) -> Verdict | list[StagedWrite]:
+        done = work.staged(verb, msgspec.to_builtins(fields)) if staged else getattr(work, verb)(**fields)
         verdict: Verdict | list[StagedWrite] = await done
         return verdict
 

@@ -92,7 +92,7 @@ class Fault(NamedTuple):
 
     status: Status
     code: Code | None
-    why: str
+    reason: str
 
 
 def judge(order: WorkOrder, facts: SeenFacts) -> WorkResult:
@@ -115,7 +115,7 @@ def judge(order: WorkOrder, facts: SeenFacts) -> WorkResult:
 
 def _summary(facts: SeenFacts, fault: Fault | None) -> str:
     claimed = facts.claim.summary if facts.claim is not None else ""
-    text = ": ".join(part for part in (fault.why if fault is not None else "", claimed) if part) or _said(facts)
+    text = ": ".join(part for part in (fault.reason if fault is not None else "", claimed) if part) or _said(facts)
     problem, (left_out, gone) = facts.published.problem, facts.settled
     more = (
         f" It is not shown as a pull request: {problem}" if problem else "",

@@ -163,7 +163,7 @@ def prompt_of(site: Site, last: AgentConversation | None = None) -> str:
         "- Work in the current folder alone. Ask nothing: no one answers. What you leave there is committed for you.",
     ]
     if last is not None:
-        rules.insert(0, f"- Continue your work, in a new folder: {site.folder}. Your last run, {last.told}.")
+        rules.insert(0, f"- Continue your work, in a new folder: {site.folder}. Your last run, {last.ending}.")
     head = "\n".join([f"Work on the issue {order.issue_ref}: {site.title}", "", *rules, "", ""])
     spec = order.spec_snapshot.encode()[: max(0, _MAX_PROMPT - len(head.encode()))].decode(errors="ignore")
     cut = "" if spec == order.spec_snapshot else f"\n\n[cut: the whole text is in {site.pack.folder}/spec_snapshot.md]"

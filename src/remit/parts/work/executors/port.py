@@ -152,7 +152,7 @@ class AgentConversation(NamedTuple):
     home: Path
     folder: Path
     """The worktree of that run."""
-    told: str
+    ending: str
     """The end of the run, in words."""
 
 
