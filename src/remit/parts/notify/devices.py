@@ -93,7 +93,7 @@ class Devices:
         stream = f"push/{hashlib.sha256(f'{asked.principal} {asked.endpoint} {asked.key}'.encode()).hexdigest()[:32]}"
         where = hashlib.sha256(asked.endpoint.encode()).hexdigest()[:32]
         for device in await self._open({_WHERE: where}):  # first: what is ann's never shows where bob reads
-            if device.asked.principal != asked.principal:
+            if device.subscription.principal != asked.principal:
                 await self.end(device, f"{asked.principal} took the device over")
         patch = HeadPatch(state="open", labels={_WHO: asked.principal, _WHERE: where}, title=asked.device)
         head = await self._journal.head(stream)
