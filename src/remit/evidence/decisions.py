@@ -204,10 +204,10 @@ class Decisions:
         """Return a query with what its rules ask for beside the call."""
         needs = policy.needs(query.tool, query.key)
         recorded = decided.event.payload.get("facts", {})
-        if needs.seen and root.get("job_forked", {}).get("shared"):
+        if needs.tools and root.get("job_forked", {}).get("shared"):
             raise NotDerivedError("a rule asks for results that another job recorded")
         results = {}
-        for tool in needs.seen:
+        for tool in needs.tools:
             result = self._result(decided, tool, recorded.get("seen", {}).get(tool))
             if result is not None:
                 results[tool] = self._value(result.payload, "result")

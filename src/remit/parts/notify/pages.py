@@ -53,7 +53,7 @@ async def devices(request: PageRequest) -> DevicesPage:
     """Show them."""
     noun = request.service.devices
     own = await noun.of(request.principal) if request.principal else []
-    rows = tuple(DeviceRow(device.head.stream, device.asked.device, device.head.created_at) for device in own)
+    rows = tuple(DeviceRow(device.head.stream, device.subscription.device, device.head.created_at) for device in own)
     return DevicesPage(title="Devices", rows=rows, key=noun.key, who=request.principal)
 
 
