@@ -59,6 +59,8 @@ _MOST_BYTES: Final = 64 * 1024 * 1024
 """The largest file whose bytes are compared; of a larger one size and time are."""
 _LEFT_OUT: Final = frozenset({".git", ".remit", "node_modules", "__pycache__"})
 _PIECE: Final = 65_536
+SERVERS: Final = 16
+"""MCP servers at once for a program in the sandbox: they take the memory of this machine, and not of the sandbox."""
 _SHOWN: Final = 500
 """Files that are named, of those that changed."""
 
@@ -263,7 +265,7 @@ class Terminal:
         try:
             if fence is None:
                 return await self._child(start_of(command, env, place), folder)
-            async with _tools_within(place.tools, folder) as (tools, reads):
+            async with tools_within(place.tools, folder) as (tools, reads):
                 place = place._replace(tools=tools)
                 needs = msgspec.structs.replace(fence.needs, reads=(*fence.needs.reads, *reads))
                 return await self._enclosed(start_of(command, env, place), folder, place, fence._replace(needs=needs))
@@ -307,28 +309,37 @@ class Terminal:
 
 
 @asynccontextmanager
-async def _tools_within(server: tuple[str, ...], folder: str) -> AsyncIterator[tuple[tuple[str, ...], tuple[str, ...]]]:
+async def tools_within(server: tuple[str, ...], folder: str) -> AsyncIterator[tuple[tuple[str, ...], tuple[str, ...]]]:
     """Start an MCP server out here, where the journal is, for each connection that a program in the sandbox makes.
 
-    Give the command that is the server there, and what that reads.
+    Of more than `SERVERS` at once the rest is closed. Give the command that is the server there, and what that reads.
     """
     if not server:
         yield (), ()
         return
-    children = list[asyncio.subprocess.Process]()
+    children, room = set[asyncio.subprocess.Process](), asyncio.Semaphore(SERVERS)
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if room.locked():
+            writer.close()
+            return
         pipe = asyncio.subprocess.PIPE
-        child = await asyncio.create_subprocess_exec(*server, stdin=pipe, stdout=pipe, cwd=folder)
-        children.append(child)
-        if child.stdin is not None and child.stdout is not None:
-            await asyncio.gather(_passed_on(reader, child.stdin), _passed_on(child.stdout, writer))
+        async with room:
+            child = await asyncio.create_subprocess_exec(*server, stdin=pipe, stdout=pipe, cwd=folder)
+            children.add(child)
+            if child.stdin is not None and child.stdout is not None:
+                await asyncio.gather(_passed_on(reader, child.stdin), _passed_on(child.stdout, writer))
+            await child.wait()
+            children.discard(child)
 
     python = await asyncio.to_thread(os.path.realpath, sys.executable)
     with TemporaryDirectory(prefix="remit-tools-") as place:
-        async with await asyncio.start_unix_server(serve, path := f"{place}/socket"):
+        listener = await asyncio.start_unix_server(serve, path := f"{place}/socket")
+        try:
             yield (python, "-I", "-S", "-c", _BRIDGE, path), (place, sys.base_prefix)
-        await asyncio.gather(*map(_ended, children))
+        finally:
+            listener.close()
+            await asyncio.gather(*map(_ended, children))
 
 
 async def _passed_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
