@@ -76,6 +76,11 @@ def test_a_rule_that_does_not_fit_is_refused(table: dict[str, Any], words: str) 
     assert words in refused.value.message
 
 
+def test_a_model_that_a_chain_names_twice_is_asked_once() -> None:
+    fallbacks = Fallbacks(fallbacks_of(({"to": [B, C, B]},)), RETRY)
+    assert [fallbacks.past(A, "", current) for current in (A, B, C)] == [B, C, ""]
+
+
 def _ask(cache: Any) -> Ask:
     thread = thread_of([Message("system", (Text("Be brief."),)), user("?")])
     tools = toolset_of([ToolSpec(name="t", description="", schema={"type": "object", "properties": {}})])

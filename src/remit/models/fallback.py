@@ -65,7 +65,7 @@ class Fallback(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     def following(self, named: str, current: str) -> str:
         """Return the model of its chain after the current one; empty: that is the last."""
-        chain = (named, *(model for model in self.to if model != named))
+        chain = [*dict.fromkeys((named, *self.to))]  # each once: it ends
         place = chain.index(current) + 1 if current in chain else 1
         return chain[place] if place < len(chain) else ""
 
