@@ -119,3 +119,20 @@ def test_the_token_of_a_login_is_in_the_keyring_if_there_is_a_good_one(
     forget_login(env, url)
     assert login_token(env, url) == ""
     assert ring.get_password("remit login", url) is None
+
+
+def test_a_backend_that_cannot_be_used_leaves_the_token_in_the_file(
+    here: PlaintextKeyring, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken() -> PlaintextKeyring:
+        raise RuntimeError("no bus here")
+
+    keyring.set_keyring(LockedRing())
+    env, url = {"XDG_DATA_HOME": str(tmp_path), "HOME": str(tmp_path)}, "https://remit.example"
+    keep_login(env, url, {"token": SECRET, "principal": "ann"})
+    monkeypatch.setattr(keyring, "get_keyring", broken)
+    assert login_token(env, url) == ""
+    keep_login(env, url, {"token": SECRET, "principal": "ann"})
+    assert login_token(env, url) == SECRET
+    forget_login(env, url)
+    assert login_token(env, url) == ""

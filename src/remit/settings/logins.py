@@ -156,12 +156,11 @@ def _place(url: str) -> str:
 
 
 def _keyring() -> Any | None:
-    """Return the keyring of the system; None: there is none, or one that keeps plain text."""
-    try:
-        backend = import_module("keyring").get_keyring()  # an extra
-    except ModuleNotFoundError:
-        return None
-    return backend if backend.priority >= 1 else None
+    """Return the keyring of the system; None: there is none that works, or one that keeps plain text."""
+    with suppress(Exception):  # the library is an extra; a backend raises what it likes where it cannot be used
+        backend = import_module("keyring").get_keyring()
+        return backend if backend.priority >= 1 else None
+    return None
 
 
 def _is(number: int, path: Path) -> bool:
