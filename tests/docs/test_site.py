@@ -65,6 +65,12 @@ def test_every_link_leads_to_a_file_and_a_heading_that_are_there(page: Path) -> 
     assert lost == []
 
 
+@pytest.mark.parametrize("page", READ, ids=lambda path: path.name)
+def test_a_link_that_shows_a_path_leads_to_it(page: Path) -> None:
+    links = re.findall(r"\[`([\w/.-]+\.py)`\]\(([^)#]+)", page.read_text(encoding="utf-8"))
+    assert [(shown, target) for shown, target in links if not f"/{target}".endswith(f"/{shown}")] == []
+
+
 def test_every_rule_that_the_code_cites_is_a_rule() -> None:
     text = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "src").rglob("*.py"))
     cited = {

@@ -146,6 +146,7 @@ async def test_a_session_whose_begin_was_not_seen_is_named(home: Home) -> None:
     home.env["PATH"] = "/usr/bin:/bin"
     absent, session = await findings(home, "claude")
     assert (absent["answer"], session["answer"]) == ("not installed", "begin not seen")
+    assert [*session] == ["agent", "where", "answer", "why"]
     _, listed = await home.remit("sessions")
     assert f"{session['where']}" in listed
     assert "begin not seen" in listed

@@ -163,7 +163,10 @@ def status_command(state: CommandState, agents: tuple[AgentName, ...]) -> int:
     if wanted and not state.server:
         unseen = state.ask_here(lambda remit: sessions_unseen(remit.runtime.journal, wanted), code="unused", blank=True)
         findings += [ProbeFinding(agent, session, BEGIN_UNSEEN, UNSEEN) for agent, session in unseen]
-    rows = [finding._asdict() for finding in findings]
+    rows = [
+        {"agent": finding.agent, "where": finding.where, "answer": finding.answer, "why": finding.detail}
+        for finding in findings
+    ]
     state.listing(rows, lambda state, _: _print(state, findings), "no agent is connected: remit guard connect AGENT")
     return exit_codes.OK if stands else exit_codes.ERROR
 
