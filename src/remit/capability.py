@@ -92,7 +92,7 @@ class Capability(NamedTuple):
     """The reference of a function from an `Opening` to the `Front` before the models of programs that providers run;
     None: they ask their providers themselves. Of one part."""
     recipes: tuple[str, ...] = ()
-    """References of recipes, whose names are those of the recipes."""
+    """References of recipes; each is named by its function, so that it is loaded when it is used."""
     inner_recipes: tuple[str, ...] = ()
     """Names of those that its own commands start, rather than people."""
     nouns: tuple[Noun, ...] = ()

@@ -6,16 +6,18 @@ from typing import Any
 
 import pytest
 
+from remit import Run, recipe
 from remit.api.route import Route
 from remit.api.table import ROUTES, routes_of
 from remit.capability import Capability
 from remit.codes import Code
 from remit.errors import UsageError
+from remit.jobs.recipe import Recipes
 from remit.operation import operations
 from remit.pages.page import Page, PageRequest, See
 from remit.pages.table import PAGES, pages_of
 from remit.wiring.capabilities import FIRST_PARTY
-from remit.wiring.parts import nouns_of, tuples_of
+from remit.wiring.parts import nouns_of, recipes_of, tuples_of
 
 
 async def answer(_request: Any) -> None:
@@ -62,6 +64,18 @@ def test_a_page_elsewhere_is_refused() -> None:
     brings(Page(path="/jobs", scope="read", handler=show))
     with pytest.raises(UsageError, match="weather") as refused:
         pages_of([SHOWN])
+    assert refused.value.code is Code.MODULE_UNLOADABLE
+
+
+@recipe("forecast")
+async def outlook(_run: Run) -> None:
+    """Forecast."""
+
+
+def test_a_recipe_with_another_name_than_its_reference_is_refused() -> None:
+    part = Capability(name="weather", about="Forecasts.", recipes=(f"{__name__}:outlook",))
+    with pytest.raises(UsageError, match="is the recipe forecast") as refused:
+        Recipes(loaders=recipes_of([part])).all()
     assert refused.value.code is Code.MODULE_UNLOADABLE
 
 

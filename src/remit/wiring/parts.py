@@ -199,7 +199,15 @@ def engine_part(parts: Iterable[Capability], name: str) -> Capability | None:
 def recipes_of(parts: Iterable[Capability]) -> dict[str, Callable[[], Recipe[..., Any]]]:
     """Return what loads each recipe of parts, by its name; it raises UsageError."""
     references = ((part.name, reference) for part in parts for reference in part.recipes)
-    return {reference.rpartition(":")[2]: partial(_resolved, part, reference) for part, reference in references}
+    return {reference.rpartition(":")[2]: partial(_recipe, part, reference) for part, reference in references}
+
+
+def _recipe(part: str, reference: str) -> Recipe[..., Any]:
+    loaded: Recipe[..., Any] = _resolved(part, reference)
+    if loaded.name != reference.rpartition(":")[2]:  # it would be listed, and not there
+        reason = f"{reference} is the recipe {loaded.name}"
+        raise _unloadable(part, reason, f"Name its function {loaded.name}")
+    return loaded
 
 
 async def checks_of(parts: Iterable[Capability], look: Look) -> list[Check]:
