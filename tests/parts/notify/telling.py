@@ -88,6 +88,8 @@ class Teller:
         self.journal = remit.runtime.journal
         self.targets = read_targets(remit.settings)
         self.work = NotificationWork(self.journal, self.targets, sender, CONSOLE)  # type: ignore[arg-type] # a script
+        self.together = False
+        """Whether attempts that are due are made at the same time, as an engine does."""
         self.seen = Notifications(self.journal, self.targets, sender, CONSOLE)  # type: ignore[arg-type] # the same
 
     async def round(self) -> None:
@@ -102,12 +104,16 @@ class Teller:
                 await execution.give_up()
             else:
                 await execution.give_up()
+        attempts = []
         for lease in await self.journal.claim(self.terms()):
             execution = self.work.take(lease, "")
             if isinstance(execution, Follower):
                 await execution.give_up()
+            elif self.together:
+                attempts.append(execution.run())
             else:
                 await execution.run()
+        await asyncio.gather(*attempts)
 
     def terms(self, owner: str = "teller") -> LeaseClaim:
         now = self.journal.clock.now()

@@ -88,6 +88,19 @@ async def test_a_delegate_who_has_a_turn_too_is_told_once(turns: list[str], peop
         assert (row.state, row.said) == ("dropped", f"bob was told as oncall-{turns[0]}")
 
 
+@pytest.mark.parametrize("turns", [["ann", "bob"], ["bob", "ann"]], ids="-".join)
+async def test_a_delegate_with_a_turn_at_the_same_time_is_told_once(turns: list[str]) -> None:
+    clock = ManualClock()
+    async with world(ANN, clock=clock, target={"slack": "person", "ask": turns}, people=ABSENT) as at:
+        at.teller.together = True
+        await at.ask()
+        clock.advance(MINUTE)
+        await at.teller.round()
+        assert to(at) == ["U2"]
+        (row,) = await at.teller.rows(f"oncall-{turns[1]}")
+        assert (row.state, row.said) == ("dropped", f"bob was told as oncall-{turns[0]}")
+
+
 async def sent_by(at: World) -> list[NotificationSent]:
     journal = at.remit.runtime.journal
     heads = await journal.heads(HeadQuery(prefix="notify/oncall-ann/n_"))

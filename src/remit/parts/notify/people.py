@@ -223,6 +223,8 @@ class PersonAddress(NamedTuple):
     """The delegate who is told there in place of its person; empty: no one is."""
     others: tuple[str, ...] = ()
     """The targets of other turns of its table, in which the same person may be told."""
+    first: tuple[str, ...] = ()
+    """Those of them in which the same person is told at the same time: only if they tell no one, this one does."""
 
     @property
     def recipient(self) -> str:

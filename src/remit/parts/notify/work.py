@@ -73,9 +73,19 @@ class NotificationWork(FreeWork):
         kind = Settlement if is_answer(lease.head.stream) else Delivery
         address = addressed(target, self._directory, self.journal.clock.now())
         if target.table and self._directory.absences:  # else each has one turn
-            others = [each.name for each in self._targets.values() if each.table == target.table and each is not target]
-            address = address._replace(others=tuple(others))
+            address = self._among_turns(target, address)
         return kind(self.journal, address, self._sender, lease, self._console, self._channels)
+
+    def _among_turns(self, target: NotifyTarget, address: PersonAddress) -> PersonAddress:
+        """Add the other turns of its table. Of those of one person at one time the first listed one tells."""
+        now = self.journal.clock.now()
+        turns = [each for each in self._targets.values() if each.table == target.table]
+        first = [
+            each.name
+            for each in turns[: turns.index(target)]
+            if each.after == target.after and addressed(each, self._directory, now).recipient == address.recipient
+        ]
+        return address._replace(others=tuple(each.name for each in turns if each is not target), first=tuple(first))
 
     def _presses(self, target: NotifyTarget) -> Presses | None:
         """Return what people press, if this target is the first with its bot: it is asked for once."""
@@ -128,8 +138,9 @@ class Delivery(ShortPass):
         if not told:
             return await self._end(news, _settled, "dropped")
         untils = [until for until in map(self._quiet_until, told) if until is not None]
-        if len(untils) == len(told):
-            return await self._park("waiting", min(untils))
+        waits = [item.until for item in news if item.until]
+        if waits or len(untils) == len(told):
+            return await self._park("waiting", max(waits) if waits else min(untils))
         answer = await self._sent(self._message(news, told))
         failures = [event.at for event in events if event.kind == NotificationFailed.KIND]
         if answer.ok:
@@ -142,14 +153,26 @@ class Delivery(ShortPass):
             return item
         event = (await self.journal.read(item.queued.source))[item.queued.seq - 1]
         identity = await identity_of(self.journal, event, item.queued.event)
+        until = 0
         for other in self._address.others:
             stream = stream_of(other, notification_of(other, identity))
-            events = await self.journal.read(stream) if await self.journal.head(stream) is not None else []
+            head = await self.journal.head(stream)
+            events = await self.journal.read(stream) if head is not None else []
             payloads = [decode(event.kind, event.data) for event in events]
             sent = [payload for payload in payloads if isinstance(payload, NotificationSent)]
             if sent and (sent[-1].delegate or sent[-1].person) == self._address.recipient:
                 return item._replace(occasion=None, reason=f"{self._address.recipient} was told as {other}")
-        return item
+            if other in self._address.first:
+                until = max(until, self._ends_at(item, head))
+        return item._replace(until=until)
+
+    def _ends_at(self, item: News, other: StreamHead | None) -> int:
+        """Return when to look again whether another turn has told it; 0: it has ended, or never began."""
+        now = self.journal.clock.now()
+        if other is None:  # its target may not have read as far
+            return now + _FIRST_S * SECOND if now < item.head.created_at + _FIRST_S * SECOND else 0
+        due = other.due_at if other.lease_owner is None else None
+        return 0 if other.closed else max(now + _FIRST_S * SECOND, due or 0)
 
     async def _failed(self, news: Sequence[News], answer: AttemptEnd, failures: Sequence[int]) -> PassEnd:
         """Record an attempt that failed, after others at these times, and when the next one is due."""
@@ -249,6 +272,8 @@ class News(NamedTuple):
     occasion: Occasion | None
     reason: str = "it was settled before"
     """The reason why no one is told of it."""
+    until: int = 0
+    """When to look again whether another turn has told it; 0: none may be about to."""
 
 
 def _settled(item: News) -> Payload:
