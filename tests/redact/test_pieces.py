@@ -26,3 +26,9 @@ def test_a_key_without_an_end_hides_no_more_than_a_key_is_long() -> None:
 
 def test_another_text_is_masked_as_a_whole_one_is() -> None:
     assert PieceMask()("token=abc123def456") == mask("token=abc123def456")
+
+
+def test_a_certificate_after_a_key_does_not_hide_what_follows() -> None:
+    masked = PieceMask()
+    assert masked(f"{KEY}\n-----BEGIN CERTIFICATE-----\nMIIB") == f"{MASK}\n-----BEGIN CERTIFICATE-----\nMIIB"
+    assert masked("-----END CERTIFICATE-----\nlistening") == "-----END CERTIFICATE-----\nlistening"

@@ -43,8 +43,9 @@ class PieceMask:
     def __call__(self, text: str) -> str:
         """The next piece, with secrets masked."""
         masked = mask(_KEY_BEGIN + text) if self._room else mask(text)
-        if "PRIVATE KEY-----" in text:
-            self._room = _LONGEST_KEY if text.rfind("-----BEGIN ") > text.rfind("-----END ") else 0
+        before, mark, _ = text.rpartition("PRIVATE KEY-----")
+        if mark:  # a certificate may follow the end of a key
+            self._room = _LONGEST_KEY if before.rfind("-----BEGIN ") > before.rfind("-----END ") else 0
         else:
             self._room = max(0, self._room - len(text))
         return masked
