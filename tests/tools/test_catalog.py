@@ -208,10 +208,12 @@ ITEMS = {"type": "object", "properties": {"items": {"type": "array"}}, "required
         ({"type": "object"}, ""),
         ({}, ""),
         (None, ""),
+        ({"type": "array", "properties": True}, ""),
+        (True, ""),
     ],
 )
 async def test_a_tool_that_gives_another_form_than_those_in_whose_place_it_came_is_named(
-    gives: dict[str, Any] | None, difference: str
+    gives: Any, difference: str
 ) -> None:
     schemas = {"web": ITEMS, "stub": ITEMS, "own": gives}
     providers = [

@@ -156,7 +156,12 @@ class NameIndex:
 
 
 def _difference(tool: Tool, other: Tool) -> str:
-    """Return how the form of a tool's result differs from another's, in words; empty where both fit, or one is open."""
+    """Return how the form of a tool's result differs from another's, in words; empty where both fit, or one is open.
+
+    Nothing is said of a withheld tool, whose schema may be of any form.
+    """
+    if tool.quarantined or other.quarantined:
+        return ""
     ours, theirs = tool.meta.output_schema or {}, other.meta.output_schema or {}
     names = f"{tool.meta.provider_id}'s result", f"{other.meta.provider_id}'s"
     if "type" in ours and "type" in theirs and ours["type"] != theirs["type"]:
