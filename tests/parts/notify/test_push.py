@@ -288,3 +288,11 @@ async def test_the_page_asks_the_browser_and_its_worker_shows_what_comes() -> No
         )
         notices = "navigator.serviceWorker.getRegistration('/channels/push/').then((found) => found.getNotifications())"
         await page.wait_for_function(f"{notices}.then((all) => all.some((one) => one.data === '/inbox/c_1'))")
+
+
+async def test_a_device_that_comes_and_goes_is_told_each_time() -> None:
+    async with told(ask=["ann", "bob"]) as (remit, service):
+        for _ in range(4):
+            for principal, counts in (("ann", [1, 0]), ("bob", [0, 1])):
+                await remit.service.devices.add(service.asked(principal))
+                assert [len(await remit.service.devices.of(each)) for each in ("ann", "bob")] == counts

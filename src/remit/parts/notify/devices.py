@@ -96,12 +96,15 @@ class Devices:
             if device.subscription.principal != asked.principal:
                 await self.end(device, f"{asked.principal} took the device over")
         patch = HeadPatch(state="open", labels={_WHO: asked.principal, _WHERE: where}, title=asked.device)
-        head = await self._journal.head(stream)
-        if head is None or head.closed:
+        place, times = stream, 1
+        while (head := await self._journal.head(place)) is not None and head.closed:
+            times += 1
+            place = f"{stream}/{times}"
+        if head is None:
             if len(await self.of(asked.principal)) >= DEVICES:
                 remedy = "Take one of them out on the page Devices."
                 raise UsageError(f"{DEVICES} devices are told already", code=Code.INVALID_INPUT, remedy=remedy)
-            writer = self._journal.writer(stream if head is None else f"{stream}/{head.seq}", KIND)
+            writer = self._journal.writer(place, KIND)
             with suppress(AppendConflictError):  # it is there
                 await self._journal.append(writer, asked, synced=True, patch=patch)
 
