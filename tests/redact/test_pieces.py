@@ -10,9 +10,10 @@ KEY = "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG9w0\nBAQEFAASCBKcwggSjAg
 TEXT = f"before\n{KEY}\nbetween\n{KEY}\nafter"
 
 
+@pytest.mark.parametrize("kind", ["PRIVATE KEY", "PGP PRIVATE KEY BLOCK"])
 @pytest.mark.parametrize("lines", [1, 2, 3, 5, 11])
-def test_pieces_show_no_line_of_a_key(lines: int) -> None:
-    masked, rows = PieceMask(), TEXT.split("\n")
+def test_pieces_show_no_line_of_a_key(lines: int, kind: str) -> None:
+    masked, rows = PieceMask(), TEXT.replace("PRIVATE KEY", kind).split("\n")
     shown = [masked("\n".join(rows[start : start + lines])) for start in range(0, len(rows), lines)]
     assert [line for line in "\n".join(shown).split("\n") if line != MASK] == ["before", "between", "after"]
 

@@ -79,6 +79,13 @@ def test_a_recipe_with_another_name_than_its_reference_is_refused() -> None:
     assert refused.value.code is Code.MODULE_UNLOADABLE
 
 
+def test_a_recipe_of_two_parts_is_refused() -> None:
+    parts = [Capability(name=name, about="", recipes=(f"{name}.recipes:forecast",)) for name in ("weather", "stars")]
+    with pytest.raises(UsageError, match="the part stars") as refused:
+        recipes_of(parts)
+    assert refused.value.code is Code.MODULE_UNLOADABLE
+
+
 def test_every_operation_and_page_of_a_part_that_ships_is_in_the_tables() -> None:
     declared = {one.declaration.name for _, kind in nouns_of(FIRST_PARTY) for one in operations(kind)}
     assert {*declared, *(one.name for one in tuples_of(FIRST_PARTY, "routes"))} <= {one.name for one in ROUTES}

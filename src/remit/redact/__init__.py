@@ -43,7 +43,7 @@ class PieceMask:
     def __call__(self, text: str) -> str:
         """The next piece, with secrets masked."""
         masked = mask(_KEY_BEGIN + text) if self._room else mask(text)
-        before, mark, _ = text.rpartition("PRIVATE KEY-----")
+        before, mark, _ = text.replace("KEY BLOCK-----", "KEY-----").rpartition("PRIVATE KEY-----")  # a block is PGP's
         if mark:  # a certificate may follow the end of a key
             self._room = _LONGEST_KEY if before.rfind("-----BEGIN ") > before.rfind("-----END ") else 0
         else:

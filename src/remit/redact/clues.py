@@ -207,6 +207,7 @@ _OTHER: Final = (
     ),
     TokenShape(
         "PRIVATE KEY",
-        r"(?s)-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----.*?(?:-----END [A-Z ]{0,40}PRIVATE KEY-----|\Z)",
+        r"(?s)-----BEGIN [A-Z ]{0,40}PRIVATE KEY[A-Z ]{0,6}-----.*?"
+        r"(?:-----END [A-Z ]{0,40}PRIVATE KEY[A-Z ]{0,6}-----|\Z)",
     ),
 )

@@ -197,9 +197,15 @@ def engine_part(parts: Iterable[Capability], name: str) -> Capability | None:
 
 
 def recipes_of(parts: Iterable[Capability]) -> dict[str, Callable[[], Recipe[..., Any]]]:
-    """Return what loads each recipe of parts, by its name; it raises UsageError."""
-    references = ((part.name, reference) for part in parts for reference in part.recipes)
-    return {reference.rpartition(":")[2]: partial(_recipe, part, reference) for part, reference in references}
+    """Return what loads each recipe of parts, by its name; it raises UsageError, as this does for a name of two."""
+    loaders: dict[str, Callable[[], Recipe[..., Any]]] = {}
+    for part in parts:
+        for reference in part.recipes:
+            name = reference.rpartition(":")[2]
+            if name in loaders:
+                raise _unloadable(part.name, f"another part has a recipe {name}, too", "Rename the recipe")
+            loaders[name] = partial(_recipe, part.name, reference)
+    return loaders
 
 
 def _recipe(part: str, reference: str) -> Recipe[..., Any]:
