@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import multiprocessing
+import os
 import re
 import shutil
 import time
@@ -187,7 +188,9 @@ async def _painted(url: str) -> list[Result]:
     if found is None:
         return []
     async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
+        # Chromium loads no page by libfaketime's clock: it has the machine's date.
+        env: dict[str, str | float | bool] = {n: v for n, v in os.environ.items() if n != "LD_PRELOAD"}
+        browser = await playwright.chromium.launch(executable_path=found, args=["--no-sandbox"], env=env)
         page = await browser.new_page()
         await page.goto(url)
 
