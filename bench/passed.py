@@ -1,4 +1,4 @@
-"""What the model gateway adds to a request, beside proxies that stand in the same place.
+"""Measure what the model gateway adds to a request, beside proxies that stand in the same place.
 
 A provider on loopback streams 200 events, each in a piece of its own, to a request of 19 kB. A bare aiohttp proxy
 judges and keeps nothing; LiteLLM's proxy is a peer, where `make bench PEERS=1` installed it.

@@ -75,7 +75,7 @@ class Outbox:
         return self._said.popleft() if self._said else None
 
     def wake(self, _: object = None) -> None:
-        """Have who waits look around."""
+        """Wake everyone who waits."""
         self._changed.set()
 
     async def changed(self) -> None:

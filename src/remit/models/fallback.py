@@ -108,7 +108,7 @@ class Fallbacks:
         return Next(self.retry.delay_ms(failed))
 
     def past(self, named: str, recipe: str, current: str) -> str:
-        """Return the model that is asked where this process cannot ask `current` at all; empty: there is none."""
+        """Return the model to ask where this process cannot ask `current` at all; empty if the chain ends."""
         rule = self._rule(named, recipe, "unavailable")
         return rule.following(named, current) if rule is not None else ""
 

@@ -457,7 +457,7 @@ def changes_of(diff: str) -> tuple[DiffLine, ...]:
 
 
 def find(pages: Sequence[Page], method: str, path: str) -> tuple[Page, dict[str, str]]:
-    """The page, and what stands in the braces of its path. Raises Problem if there is none."""
+    """The page, and what stands in the braces of its path. Raises Problem if no page has the path."""
     wanted_method = "GET" if method == "HEAD" else method
     segments = path.split("/")
     allowed = set[str]()

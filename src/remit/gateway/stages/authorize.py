@@ -236,7 +236,7 @@ class Authorize:
 
 
 def _beyond(call: Call, asking: ModelAttempt) -> str:
-    """Return a budget for which a person is to be asked, or is asked already; empty: there is none."""
+    """Return the first budget that a person decides about, or is asked about already; empty for no budget."""
     waiting = call.confirmation if call.confirmation is not None and call.confirmation.state == "pending" else None
     keys = asking.over or (waiting.request.budgets if waiting is not None else ())
     return next(iter(keys), "").partition("\0")[0]
