@@ -40,7 +40,7 @@ def test_the_commands_do_what_they_say(project: Project) -> None:
     assert (added["state"], added["spec"]["labels"], added["by"]) == ("on", {"team": "sea"}, added["spec"]["principal"])
     assert project.here("schedule", "add", "nightly", "tide", "--every", "1h").status != 0
     assert project.here("schedule", "add", "nightly", "tide", *words, "--jitter", "5m", "--replace").status == 0
-    assert "revision 2" in project.here("schedule", "show", "nightly").out
+    assert "revision   2, person" in project.here("schedule", "show", "nightly").out
     assert project.here("schedule", "next", "nightly", "--from", "2026-10-24", "-n", "3").out.splitlines() == [
         "2026-10-24 02:30:00+02:00",
         "2026-10-25 02:30:00+02:00",
@@ -48,6 +48,7 @@ def test_the_commands_do_what_they_say(project: Project) -> None:
     ]
     assert project.here("schedule", "pause", "nightly", "--reason", "low water").status == 0
     assert "low water" in project.here("schedule", "list").out
+    assert "paused by" in project.here("schedule", "show", "nightly").out
     assert project.here("schedule", "resume", "nightly").status == 0
     ran = project.here("schedule", "run", "nightly", "--from", "2026-10-24", "--to", "2026-10-26", "--json").json
     assert (len(ran["jobs"]), ran["there"]) == (2, 0)

@@ -76,12 +76,14 @@ async def test_of_those_that_wait_one_is_kept_and_the_newest() -> None:
     async with clockwork() as work:
         await work.add(overlap="queue")
         await work.run_for(6 * HOUR)
+        assert await warnings(work) == [], "it was asked to wait"
         for number in range(2):
             await work.end((await work.fired())[number].job)
             await work.run_for(60)
         assert await work.told() == ["fired 01", "waited 02", "fired 02", "waited 06 after 3", "fired 06"]
         view = await work.schedules.view("hourly")
         assert view.state == "on"
+        assert [row.missed for row in view.last if row.what == "waited"] == [3, 0]
 
 
 @pytest.mark.parametrize(
@@ -102,6 +104,23 @@ async def test_times_that_nothing_worked_at_are_caught_up(catch_up: str, window:
         await work.all_due()
         assert await work.told() == told
         assert (await work.schedules.view("hourly")).next == micros("2026-11-02T07:00:00+00:00")
+
+
+async def test_all_that_are_caught_up_start_one_after_the_other() -> None:
+    async with clockwork() as work:
+        await work.add(catch_up="all")
+        work.clock.advance(4 * HOUR)
+        for number in range(4):
+            await work.run_for(60)
+            await work.end((await work.fired())[number].job)
+        assert [line for line in await work.told() if "fired" in line] == [
+            "fired 01",
+            "fired 02",
+            "fired 03",
+            "fired 04",
+        ]
+        await work.run_for(3 * HOUR)
+        assert (await work.told())[-3:] == ["fired 05", "skipped 06", "skipped 07"]
 
 
 async def test_a_suspended_machine_makes_one_job_of_a_year() -> None:

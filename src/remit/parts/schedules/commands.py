@@ -146,11 +146,12 @@ def _print_whole(state: CommandState, row: ScheduleView) -> None:
     fields(
         state.output.out,
         [
-            ("made by", f"{row.by} (revision {row.revision}, {row.place or row.source})"),
+            ("paused by" if row.state == "paused" else "made by", row.by),
+            ("revision", f"{row.revision}, {row.place or row.source}"),
             ("starts at", _local(row.due_at, row.zone) if row.due_at != row.next else ""),
             ("overlap", spec.overlap),
             ("catch up", f"{spec.catch_up}, {spec.catch_up_window} at most"),
-            ("failures", str(row.failures) if row.failures else ""),
+            ("failures", str(row.failures) if row.failures and row.state != "paused" else ""),
         ],
     )
     cells = [

@@ -329,7 +329,8 @@ def _row(occurrence: object, at: int) -> OccurrenceRow | None:
             return OccurrenceRow(at=time, what="fired", job=job, missed=missed, recorded_at=at)
         case ScheduleSkipped(at=time, why=why, code=code, reason=reason, missed=missed):
             return OccurrenceRow(at=time, what="skipped", why=code or why, reason=reason, missed=missed, recorded_at=at)
-        case ScheduleWaited(at=time, code=code, reason=reason):
-            return OccurrenceRow(at=time, what="waited", why=code or "overlap", reason=reason, recorded_at=at)
+        case ScheduleWaited(at=time, code=code, reason=reason, missed=missed):
+            cause = code or "overlap"
+            return OccurrenceRow(at=time, what="waited", why=cause, reason=reason, missed=missed, recorded_at=at)
         case Occurrence() | _:
             return None

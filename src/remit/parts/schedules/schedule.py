@@ -51,7 +51,8 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Where its last job still runs: pass the time over, let it wait until that ends (one does), start beside it, or
     ask that one to stop and start."""
     catch_up: CatchUp = "latest"
-    """The times that passed while nothing worked for which a job starts: the newest, none, or every one."""
+    """The times that passed while nothing worked for which a job starts: the newest, none, or every one, after the
+    job before it unless `overlap` starts them beside it."""
     catch_up_window: str = "1d"
     """The age from which a time is passed over all the same."""
     jitter: str = ""

@@ -115,7 +115,7 @@ def _idle(row: ScheduleView, now: int) -> list[tuple[str, str]]:
     if row.state == "paused":
         return [] if row.by else [(f"pauses: {row.reason}", f"Look why, then: remit schedule resume {row.schedule}")]
     if row.state == "waits":
-        return [(f"waits: {row.reason}", "Make room for its job.")]
+        return [(f"waits: {row.reason}", "Make room for its job.")] if row.last[0].why not in _PASSED else []
     if row.due_at is not None and now - row.due_at > LATE:
         reason = f"is due since {isoformat(row.due_at)}, and no process that has the recipe {row.recipe} starts its job"
         return [(reason, "Start `remit worker` with it in its modules.")]

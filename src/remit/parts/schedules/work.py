@@ -77,23 +77,26 @@ class Due(NamedTuple):
     """The first time that was due."""
     missed: bool
     """Whether `at` itself is passed over, as it is too late."""
+    caught_up: bool = False
+    """Whether `at` has a job however late it is noticed: after those that run."""
 
 
 def due_of(state: ScheduleState, schedule: Schedule, times: Times, now: int) -> Due:
     """Say which times are due, of a schedule whose next time is, and for which one a job starts. Pure."""
     first = state.next or 0
+    caught_up = schedule.catch_up == "all" and now - times.due(first) > LATE
     if state.wait is not None:  # that it starts was said when it came
-        return Due(first, first, missed=False)
+        return Due(first, first, missed=False, caught_up=caught_up)
     limit = LATE if schedule.catch_up == "none" else schedule.window
     if schedule.catch_up != "all":
         newest = times.latest(first, now)
         return Due(newest, first, missed=now - times.due(newest) > limit)
     if now - times.due(first) <= limit:
-        return Due(first, first, missed=False)
+        return Due(first, first, missed=False, caught_up=caught_up)
     oldest = times.after(now - limit - 1)
     if oldest is None or times.due(oldest) > now:
         return Due(times.latest(first, now), first, missed=True)
-    return Due(oldest, first, missed=False)
+    return Due(oldest, first, missed=False, caught_up=caught_up)
 
 
 class Pass(ShortPass):
@@ -138,10 +141,10 @@ class Pass(ShortPass):
             await log.pause(f"{log.failures} jobs in a row failed, the last one was {log.failed}")
         elif due.missed:
             await log.skipped(due.at, "missed")
+        elif log.running and (schedule.overlap == "queue" or (schedule.overlap == "skip" and due.caught_up)):
+            await log.waits(due.at, "", f"{log.running[-1]} still runs")
         elif log.running and schedule.overlap == "skip":
             await log.skipped(due.at, "overlap", reason=f"{log.running[-1]} still runs")
-        elif log.running and schedule.overlap == "queue":
-            await log.waits(due.at, "", f"{log.running[-1]} still runs")
         else:
             await self._fire(log, due.at)
 
