@@ -104,6 +104,14 @@ def test_a_rule_that_may_still_decide_is_not_shadowed(other: dict[str, Any]) -> 
     assert kinds(GOOD | {"id": "x"}, other) == []
 
 
+@pytest.mark.parametrize("more", [{}, {"tools": ["fs.*"]}])
+@pytest.mark.parametrize("effect", ["ask", "deny"])
+def test_a_rule_beyond_a_limit_leaves_those_within_it_to_decide(effect: str, more: dict[str, Any]) -> None:
+    within = GOOD | {"id": "x", "limit": {"per": "day", "calls": 3}}
+    assert kinds(within, within | {"id": "y", "effect": effect} | more) == []
+    assert kinds(within, within | {"id": "y"}) == [("y", "shadowed")]
+
+
 def test_of_two_equal_rules_the_later_is_shadowed() -> None:
     assert kinds(GOOD | {"id": "a"}, GOOD | {"id": "b"}) == [("b", "shadowed")]
 

@@ -90,6 +90,9 @@ def test_a_refusal_says_how_full_the_pot_is() -> None:
     assert decision.effect != "allow"
     assert "412.30 of 500 taken this month" in beyond(policy.rules, decision, full)
     assert "pot refunds: a sum up to 500 per month in Europe/Berlin" in beyond(policy.rules, decision, full)
+    strict = Policy.parse(filled([*RULES, RULES[0] | {"id": "full", "effect": "deny"}], {"refunds": POT}))
+    denied = strict.decide(full)
+    assert (denied.rule_id, beyond(strict.rules, denied, full).count("412.30 of 500")) == ("full", 1)
 
 
 def test_a_policy_with_pots_is_read_again_from_its_record() -> None:

@@ -81,8 +81,11 @@ def used_up(rules: Iterable[Rule], query: Query) -> str:
 def beyond(rules: Iterable[Rule], decision: Decision, query: Query) -> str:
     """Return how full the limit is beyond which a rule decided, and those of rules that would allow; empty: none."""
     decider = next((rule for rule in rules if rule.id == decision.rule_id and rule.limit is not None), None)
-    own = f"Its limit is reached: {decider.limit}; {_spent(decider, query)}." if decider is not None else ""
-    return " ".join(filter(None, (own, used_up(rules, query))))
+    if decider is None or decider.limit is None:
+        return used_up(rules, query)
+    key = decider.limit.key(decider.id, query)
+    others = used_up((rule for rule in rules if rule.limit is None or rule.limit.key(rule.id, query) != key), query)
+    return f"Its limit is reached: {decider.limit}; {_spent(decider, query)}. {others}".rstrip()
 
 
 def _spent(rule: Rule, query: Query) -> str:

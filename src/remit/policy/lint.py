@@ -428,6 +428,8 @@ def _covers(rule: Rule, other: Rule) -> bool:
     """Return whether `rule` matches every caller and all arguments that `other` matches."""
     if rule.callers and not (other.callers and set(other.callers) <= set(rule.callers)):
         return False
+    if rule.limit is not None and (rule.effect == "allow") != (other.effect == "allow"):
+        return False  # beyond the limit within which the other matches
     operators = {constraint.path: set(map(str, constraint.operators)) for constraint in other.when}
     if any(mine not in {None, (), theirs} for mine, theirs in zip(_more(rule), _more(other), strict=True)):
         return False
