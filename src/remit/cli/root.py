@@ -73,6 +73,7 @@ _CORE: Final[dict[str, LazyCommand]] = {
     "show": LazyCommand("Look", "Show a job (input, steps, result), or one of its steps."),
     "sessions": LazyCommand("Look", "List sessions: calls that no job made.", f"{_HERE}.jobs:sessions"),
     "usage": LazyCommand("Look", "Show what models used: requests, tokens, dollars.", f"{_HERE}.jobs:usage"),
+    "budgets": LazyCommand("Look", "Show how full budgets, pots and limits are.", f"{_HERE}.jobs:budgets"),
     "trace": LazyCommand("Look", "Show what a job did: times, versions, approvals."),
     "replay": LazyCommand("Look", "Run a job's code against its record, and report differences."),
     "artifacts": LazyCommand("Look", "List, print or save the files that a job produced.", f"{_HERE}.show:artifacts"),

@@ -115,15 +115,6 @@ async def usage(request: PageRequest) -> UsagePage:
     )
 
 
-class Filling(msgspec.Struct, frozen=True, kw_only=True):
-    """The part of its day's budget that someone has used."""
-
-    principal: str
-    words: str
-    taken: float
-    most: float
-
-
 class LimitPage(PageView, frozen=True, kw_only=True):
     """What is limited, and how full each limit is."""
 
@@ -131,8 +122,8 @@ class LimitPage(PageView, frozen=True, kw_only=True):
     pots: tuple[PotView, ...]
     rates: tuple[RateView, ...]
     """Limits of calls to tools and models."""
-    budgets: tuple[Filling, ...]
-    """The fullest first."""
+    budgets: tuple[BudgetRow, ...]
+    """The limits of a day for each principal, the fullest first."""
     limited: bool
     """Whether a day has a budget for models."""
     named: tuple[BudgetRow, ...]
@@ -141,24 +132,19 @@ class LimitPage(PageView, frozen=True, kw_only=True):
 
 async def limits(request: PageRequest) -> LimitPage:
     """Look how full they are."""
-    budget = request.service.usage.limits
-    (today,) = await request.service.usage.over_time("principal", 1, request.now)
-    budgets = list[Filling]()
-    for principal, spent in today.items():
-        if budget.cost is not None:
-            words = f"{dollars(spent.cost)} of {dollars(budget.cost)} today"
-            budgets.append(Filling(principal=principal, words=words, taken=spent.cost, most=budget.cost))
-        if budget.tokens is not None:
-            words = f"{spent.tokens:,} of {budget.tokens:,} tokens today"
-            budgets.append(Filling(principal=principal, words=words, taken=spent.tokens, most=budget.tokens))
+    usage, limits_of_day = request.service.usage, request.service.usage.limits
     return LimitPage(
         title="Limits",
         pots=tuple(await request.service.policy.pots()),
         rates=tuple(await request.service.policy.rates()),
-        budgets=tuple(sorted(budgets, key=lambda filling: -filling.taken / filling.most)[:_SHOWN]),
-        limited=budget.cost is not None or budget.tokens is not None,
-        named=tuple(sorted(await request.service.usage.budgets(), key=lambda row: -row.percent)[:_SHOWN]),
+        budgets=_fullest(await usage.of_today(request.now)),
+        limited=limits_of_day.cost is not None or limits_of_day.tokens is not None,
+        named=_fullest(await usage.budgets()),
     )
+
+
+def _fullest(rows: list[BudgetRow]) -> tuple[BudgetRow, ...]:
+    return tuple(sorted(rows, key=lambda row: -row.percent)[:_SHOWN])
 
 
 def _dollars(cost: float | None, unpriced: int) -> str:

@@ -9,7 +9,7 @@ import msgspec
 
 from remit.clock import DAY, SECOND, isoformat
 from remit.gateway.budget import Spending, Spent, own
-from remit.gateway.model_budgets import account_of
+from remit.gateway.model_budgets import Account, ModelBudget, account_of
 from remit.jobs.state import stream_of
 from remit.journal.kinds import CommandCommitted, CommandStarted, decode
 from remit.record.generations import GenerationReader, Generations, GenerationSearch
@@ -56,6 +56,16 @@ class BudgetRow(msgspec.Struct, frozen=True, kw_only=True):
     """The part of it that is taken, as `$4.12 of $5 this month`."""
 
 
+def _row(account: Account, spent: Spent) -> BudgetRow:
+    return BudgetRow(
+        budget=account.budget.name,
+        share=account.share,
+        period=account.period,
+        percent=round(account.budget.percent(spent), 1),
+        words=account.budget.words(spent),
+    )
+
+
 def priced(cost: float | None, unpriced: int, form: Callable[[float], str] = "{:.4f}".format) -> str:
     """A cost in dollars for people; a request whose price is not known is not one of 0."""
     known = form(cost) if cost is not None else ""
@@ -93,16 +103,16 @@ class Usage:
 
     async def budgets(self) -> list[BudgetRow]:
         """Return how full each budget of models is now, with what is reserved."""
-        return [
-            BudgetRow(
-                budget=account.budget.name,
-                share=account.share,
-                period=account.period,
-                percent=round(account.budget.percent(spent), 1),
-                words=account.budget.words(spent),
-            )
-            for account, spent in await self._allowance.standing()
-        ]
+        return [_row(account, spent) for account, spent in await self._allowance.standing()]
+
+    async def of_today(self, now: int) -> list[BudgetRow]:
+        """Return how full the limits of a day are for each principal who asked a model today."""
+        limits, [today] = self.limits, await self.over_time("principal", 1, now)
+        if limits.cost is None and limits.tokens is None:
+            return []
+        cents = None if limits.cost is None else round(limits.cost * 100)
+        day = ModelBudget(name="day", per="day", cents=cents, tokens=limits.tokens, each="principal")
+        return [_row(account_of(day, now, principal), spent) for principal, spent in today.items()]
 
     def of_a_day(self, now: int) -> list[DayBudget]:
         """Return what budgets allow for a day: first the limits of each principal, then the budgets by name."""

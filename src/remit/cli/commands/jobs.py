@@ -1,4 +1,4 @@
-"""Lists of what was done: `remit jobs`, `remit sessions` and `remit usage`."""
+"""Lists of what was done and taken: `remit jobs`, `remit sessions`, `remit usage` and `remit budgets`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 import shutil
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 import msgspec
@@ -24,11 +24,13 @@ from remit.journal.labels import Bound, conditions
 from remit.record.states import STATES, about, is_in, recorded, shown_state
 
 if TYPE_CHECKING:
+    from remit.app import Remit
     from remit.cli.access import Opened
     from remit.cli.output import OutputChannel
     from remit.errors import JournalError
     from remit.record.usage import BudgetRow, By, UsageRow
     from remit.record.views import JobRow, SessionRow
+    from remit.service.policy import PotView, RateView
 
 
 @click.command("jobs")
@@ -307,10 +309,9 @@ _BY = ("job", "principal", "model", "day")
     default=30,
     help="Look back N days (UTC), today included. Default: 30.",
 )
-@click.option("--budgets", is_flag=True, help="Show how full the budgets of models are.")
 @json_option("the sums")
 @pass_state
-def usage(state: CommandState, by: By, days: int, *, budgets: bool) -> int:
+def usage(state: CommandState, by: By, days: int) -> int:
     """Show what models used: requests, tokens, dollars.
 
     Costs are estimates; what has no known price is not counted as 0. An answer that never arrived counts as the most it
@@ -318,22 +319,10 @@ def usage(state: CommandState, by: By, days: int, *, budgets: bool) -> int:
     """
     from remit.clock import DAY
 
-    if budgets:
-        state_rows = state.ask_here(lambda remit: remit.service.usage.budgets(), code="unused")
-        return state.listing(state_rows, _print_budgets, "no budget of models is set: models.budgets")
     rows = state.ask_here(
         lambda remit: remit.service.usage.rows(by, since=(remit.clock.now() // DAY - days + 1) * DAY), code="unused"
     )
     return state.listing(rows, partial(_print_usage, by), f"no model was used in the last {days} days")
-
-
-def _print_budgets(state: CommandState, rows: list[BudgetRow]) -> None:
-    from remit.cli.tables import table
-
-    columns = ("BUDGET", "OF", "PERIOD", "%", "TAKEN")
-    table(
-        state.output.out, columns, [(row.budget, row.share, row.period, f"{row.percent:g}", row.words) for row in rows]
-    )
 
 
 def _print_usage(by: By, state: CommandState, rows: list[UsageRow]) -> None:
@@ -343,3 +332,33 @@ def _print_usage(by: By, state: CommandState, rows: list[UsageRow]) -> None:
     columns = (by.upper(), "REQUESTS", "TOKENS", "US$")
     lines = [(row.name, str(row.calls), str(row.tokens), priced(row.cost, row.unpriced)) for row in rows]
     table(state.output.out, columns, lines)
+
+
+@click.command("budgets")
+@json_option("`budgets`, `pots` and `limits`, a list each")
+@pass_state
+def budgets(state: CommandState) -> int:
+    """Show how full budgets, pots and limits are.
+
+    Budgets are of models, with what is reserved for questions; pots of rules, limits of calls. See docs/budgets.md.
+    """
+    fills = state.ask_here(_fills, code="recorded")
+    if any(fills.values()) or state.as_json:
+        return state.show(fills, _print_fills)
+    state.note("nothing is limited: models.budgets, policy.pots and limits of remit.toml do that")
+    return exit_codes.OK
+
+
+async def _fills(remit: Remit) -> dict[str, Sequence[BudgetRow | PotView | RateView]]:
+    usage, policy = remit.service.usage, remit.service.policy
+    rows = [*await usage.budgets(), *await usage.of_today(remit.clock.now())]
+    return {"budgets": rows, "pots": await policy.pots(), "limits": await policy.rates()}
+
+
+def _print_fills(state: CommandState, fills: Mapping[str, Sequence[Any]]) -> None:
+    lines = [("budget", row.budget, row.share, f"{row.words} ({row.percent:g} %)") for row in fills["budgets"]]
+    lines += [("pot", pot.pot, "", pot.words) for pot in fills["pots"]]
+    for rate in fills["limits"]:
+        percent = f" ({rate.percent:g} %)" if rate.percent is not None else ""
+        lines.append(("limit", rate.limit, "", f"{rate.words}{percent}"))
+    table(state.output.out, ("KIND", "NAME", "OF", TableColumn("TAKEN", whole=False)), lines)
