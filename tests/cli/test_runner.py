@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import os
 import signal
 
@@ -113,3 +114,20 @@ def test_tasks_left_behind_are_ended() -> None:
 
     run_async(work)
     assert ended == [True]
+
+
+def test_garbage_is_looked_for_as_usual_once_a_command_stays_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = gc.get_threshold()
+    monkeypatch.setattr("remit.cli.runner._START_S", 0.0)
+
+    async def work(_stop: SignalStop) -> None:
+        later = asyncio.Event()
+        asyncio.get_running_loop().call_later(0, later.set)
+        await later.wait()
+
+    gc.set_threshold(200_000)
+    try:
+        run_async(work)
+        assert gc.get_threshold() == (700, 10, 10)
+    finally:
+        gc.set_threshold(*before)

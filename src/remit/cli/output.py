@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import shutil
 import sys
 import unicodedata
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TextIO
 
 from remit.errors import UsageError
 from remit.redact.visible import visible
+from remit.regex import regex
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -139,7 +139,7 @@ _STYLES: Final = {
     "magenta": "35",
     "cyan": "36",
 }
-_STYLE: Final = re.compile(r"(\x1b\[(?:0|[1-2]|3[1-6])(?:;(?:[1-2]|3[1-6]))*m)")
+_STYLE: Final = regex(r"(\x1b\[(?:0|[1-2]|3[1-6])(?:;(?:[1-2]|3[1-6]))*m)")
 """The control sequences that `style` writes; none of it hides anything."""
 _STYLED: Final = _STYLE.fullmatch
 _STATE_STYLES: Final = {

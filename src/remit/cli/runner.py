@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import signal
 from collections.abc import Callable, Coroutine, Iterator
 from types import FrameType
@@ -25,6 +26,9 @@ from remit.tasks import first
 T = TypeVar("T")
 
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_START_S: Final = 1.0
+_GARBAGE: Final = (700, 10, 10)
+"""Objects that Python makes before it looks for garbage, as of old, and so many looks before it looks further."""
 
 
 class SignalStop:
@@ -87,6 +91,7 @@ def run_async(work: Callable[[SignalStop], Coroutine[Any, Any, T]], *, gentle: b
     loop = asyncio.new_event_loop()
     stop = SignalStop(gentle=gentle)
     task = loop.create_task(work(stop))
+    loop.call_later(_START_S, gc.set_threshold, *_GARBAGE)  # it stays up: `main` put this off while it starts
     try:
         with stop.handling(task):
             return loop.run_until_complete(task)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from functools import partial
 from operator import itemgetter
 from typing import TYPE_CHECKING, Final
@@ -13,6 +12,7 @@ from remit.clock import duration
 from remit.jobs.state import TURN
 from remit.record.states import worker_words
 from remit.redact import line
+from remit.regex import regex
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,7 +30,7 @@ _DECISIONS: Final = {
     "approve": "approved", "deny": "denied", "edit": "edited", "revoke": "withdrawn", "expire": "expired"
 }  # fmt: skip
 """Ends of questions, in words."""
-_NULL: Final = re.compile(r', ?"\w+": ?null|(?<=^\{)(?:"\w+": ?null(?:, ?)?)+')
+_NULL: Final = regex(r', ?"\w+": ?null|(?<=^\{)(?:"\w+": ?null(?:, ?)?)+')
 """Inputs that a job was not given, in the preview of its input."""
 
 

@@ -20,7 +20,7 @@ _POLICY: Final = (
     *("overlay", "places", "readings", "record", "rule", "rules", "table", "verdict"),
 )
 _RULES: Final = (
-    *("clock", "nearest", "origins.roles", "redact.visible", "tools.meta", "tools.names"),
+    *("clock", "nearest", "origins.roles", "redact.visible", "regex", "tools.meta", "tools.names"),
     *(f"policy.{name}" for name in _POLICY),
 )
 """The modules that decide, and what they need of the floors below."""

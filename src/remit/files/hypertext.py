@@ -13,10 +13,12 @@ from typing import Final, NamedTuple
 
 from lxml.etree import HTMLParser
 
+from remit.regex import regex
+
 _DEEPEST: Final = 2_000
 """Open elements; browsers keep 512."""
 _PIECE: Final = 32_768
-_SPACES: Final = re.compile(r"[ \t\r\n\f]+")
+_SPACES: Final = regex(r"[ \t\r\n\f]+")
 _UNREAD: Final = frozenset(
     {"annotation", "annotation-xml", "iframe", "noembed", "noscript", "object", "script", "style", "svg", "template"}
 )
@@ -27,7 +29,7 @@ _PARAGRAPHS: Final = frozenset(
     | {"pre", "section", "summary", "table", "tbody", "tfoot", "thead", "title", "tr", "ul"}
     | {"button", "caption", "dialog", "legend", "optgroup", "option", "select", "textarea"},
 )
-_HIDDEN: Final = re.compile(
+_HIDDEN: Final = regex(
     r"(?:^|;)\s*(?:display\s*:\s*none|visibility\s*:\s*(?:hidden|collapse)|font-size\s*:\s*0+(?:\.0*)?(?:[a-z]+|%)?)"
     r"\s*(?:!\s*important\s*)?(?:;|$)",
     re.IGNORECASE,

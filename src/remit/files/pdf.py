@@ -5,19 +5,19 @@ Call it in a process that may be killed: PDFium is C++, and PDFs come from anyon
 
 from __future__ import annotations
 
-import re
 from typing import Any, Final
 
 from remit.codes import Code
 from remit.files.parse_job import Parsed, ParseJob, Refused, joined
+from remit.regex import regex
 
 _LOCKED: Final = frozenset({4, 5})
 """PDFium's codes for a password that is missing or an encryption that it does not know."""
 _HYPHEN: Final = "\x02"
 """PDFium's sign for the hyphen of a word that is divided between two lines."""
-_CATALOG: Final = re.compile(rb"/Type\s{0,9}/Catalog\b")
-_OBJECT: Final = re.compile(rb"(\d{1,10}\s{1,9}\d{1,5})\s{1,9}obj\b")
-_LOCK: Final = re.compile(rb"/Filter\s{0,9}/Standard\b")
+_CATALOG: Final = regex(rb"/Type\s{0,9}/Catalog\b")
+_OBJECT: Final = regex(rb"(\d{1,10}\s{1,9}\d{1,5})\s{1,9}obj\b")
+_LOCK: Final = regex(rb"/Filter\s{0,9}/Standard\b")
 _NEAR: Final = 4_096
 """Bytes of an object before the word that says what it is."""
 

@@ -12,6 +12,8 @@ import re
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
+from remit.regex import regex
+
 LOSSY: Final = "remit-lossy"
 """The error handler under which a codec of the table reads everything; what has no character becomes U+FFFD."""
 STRICT: Final = "remit-strict"
@@ -124,12 +126,12 @@ _MARKS: Final = (
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
-_CONTROL: Final = re.compile(
+_CONTROL: Final = regex(
     rb"[\x00-\x08\x0e-\x19\x1c-\x1f]|\x1a(?!\Z)"
 )  # not tab, line ends, form feed, escape, which logs hold, nor the mark of the end in files of DOS
-_NUL: Final = re.compile(rb"\x00")
+_NUL: Final = regex(rb"\x00")
 """The one character that no page holds."""
-_DECLARED: Final = re.compile(rb"(?:coding|charset)[:=]\s*[\"']?([-\w.]{1,40})")
+_DECLARED: Final = regex(rb"(?:coding|charset)[:=]\s*[\"']?([-\w.]{1,40})")
 _DECLARED_WITHIN: Final = 1_024
 _CODECS: Final = ("big5", "cp", "euc_", "gb", "iso8859", "johab", "koi8", "mac-", "shift_jis", "tis-620")
 """Families of text codecs; Python's others transform bytes, escape, or take quadratic time (punycode)."""

@@ -6,10 +6,11 @@ Chinese or Japanese finds what it should.
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
-_WORD: Final = re.compile(r"[^\W_]+")
+from remit.regex import regex
+
+_WORD: Final = regex(r"[^\W_]+")
 
 STOP: Final = frozenset(
     _WORD.findall(
@@ -29,13 +30,13 @@ _ASKING: Final = frozenset(
 )
 """Words of the asking, not of what is asked."""
 
-_NAME: Final = re.compile(r"\w+")
+_NAME: Final = regex(r"\w+")
 _SCRIPTS: Final = r"\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
-_UNSPACED: Final = re.compile(rf"[{_SCRIPTS}]")
-_RUN: Final = re.compile(rf"[{_SCRIPTS}]+|[^\W_{_SCRIPTS}]+")
-_CAMEL: Final = re.compile(r"([a-z0-9])([A-Z][a-z])")
-_DOUBLED: Final = re.compile(r"([bdfgklmnprtz])\1$")
-_VOWEL: Final = re.compile(r"[aeiouy]")
+_UNSPACED: Final = regex(rf"[{_SCRIPTS}]")
+_RUN: Final = regex(rf"[{_SCRIPTS}]+|[^\W_{_SCRIPTS}]+")
+_CAMEL: Final = regex(r"([a-z0-9])([A-Z][a-z])")
+_DOUBLED: Final = regex(r"([bdfgklmnprtz])\1$")
+_VOWEL: Final = regex(r"[aeiouy]")
 _ENDINGS: Final = (
     "ation",
     "ating",

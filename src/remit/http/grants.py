@@ -9,8 +9,9 @@ from typing import Any, Final
 import msgspec
 
 from remit.http.access import Access, TokenIdentity
+from remit.regex import regex
 
-CLAIM: Final = re.compile(r"\{([^{}]*)\}")
+CLAIM: Final = regex(r"\{([^{}]*)\}")
 """A place in the principal of a grant that a claim fills."""
 _LONGEST: Final = 200
 """Characters of a claim that becomes part of a principal."""

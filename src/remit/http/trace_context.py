@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from typing import Final, NamedTuple, Self
 
 from remit.ids import new_id, span_id, trace_id
+from remit.regex import regex
 
 PARENT: Final = "traceparent"
 """The name of the header, and of a client's word for the same."""
-_PARENT: Final = re.compile(r"(?!ff)([0-9a-f]{2})-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-[0-9a-f]{2}(-.*)?")
+_PARENT: Final = regex(r"(?!ff)([0-9a-f]{2})-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-[0-9a-f]{2}(-.*)?")
 _SIMPLE: Final = "00"
 """The version whose header ends after the flags."""
 

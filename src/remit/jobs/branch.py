@@ -8,7 +8,6 @@ order is the program's order, and no two branches share a counter, so scheduling
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from remit.codes import Code
 from remit.errors import RunError, UsageError
 from remit.frames import exit_words
+from remit.regex import regex
 
 if TYPE_CHECKING:
     from remit.gateway.conversation import Conversation
@@ -25,7 +25,7 @@ T = TypeVar("T")
 OWN_LIMIT: Final = (
     "Give a step its own timeout=, which is recorded, instead of asyncio.timeout or asyncio.wait_for around it."
 )
-_KEY: Final = re.compile(r"[a-z][a-z0-9_-]{0,79}")
+_KEY: Final = regex(r"[a-z][a-z0-9_-]{0,79}")
 
 
 class RunBranch:

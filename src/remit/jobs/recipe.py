@@ -12,7 +12,6 @@ from __future__ import annotations
 import ast
 import hashlib
 import inspect
-import re
 import sys
 import textwrap
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
@@ -42,6 +41,7 @@ from remit.errors import NameInvalidError, NotFoundError, ProviderError, Setting
 from remit.frames import is_own, place_of
 from remit.jobs.bound import RecipeCall
 from remit.nearest import did_you_mean
+from remit.regex import regex
 from remit.tools.hints import from_json, to_json
 
 if TYPE_CHECKING:
@@ -212,7 +212,7 @@ def _is_users(name: str) -> bool:
 P = ParamSpec("P")
 T = TypeVar("T")
 
-_NAME: Final = re.compile(r"[a-z][a-z0-9_]*(?:\.[a-z][a-z0-9_]*)*")
+_NAME: Final = regex(r"[a-z][a-z0-9_]*(?:\.[a-z][a-z0-9_]*)*")
 
 
 def declared(execution_version: str) -> str:

@@ -18,6 +18,7 @@ import msgspec
 from remit.clock import instant
 from remit.codes import Code
 from remit.errors import UsageError
+from remit.regex import regex
 
 Label = str | int | float | bool | datetime
 """A value that code gives a label."""
@@ -33,9 +34,9 @@ MOST: Final = 64
 """Labels that a run may set at once."""
 MANY: Final = 5_000
 """Heads that fit a condition from which on a list looks at the newest heads, rather than at those that fit."""
-_NUMBER: Final = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
-_CONDITION: Final = re.compile(r"([^<>=]+)(<=|>=|<|>|=)(.*)", re.DOTALL)
-_DIGIT: Final = re.compile(r"-?[0-9]")
+_NUMBER: Final = regex(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
+_CONDITION: Final = regex(r"([^<>=]+)(<=|>=|<|>|=)(.*)", re.DOTALL)
+_DIGIT: Final = regex(r"-?[0-9]")
 _REMEDY: Final = "Write KEY=VALUE, or compare a number or a time: KEY>=100, KEY<2026-12-01T00:00:00Z."
 
 

@@ -21,7 +21,6 @@ Another `key` is left for bytes that are encrypted under a key kept elsewhere.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
 from typing import Annotated, Any, Final, Literal, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
@@ -43,11 +42,12 @@ from remit.journal.kinds import (
     ToolInvocationStarted,
     decode,
 )
+from remit.regex import regex
 
 TWIN: Final = "_blob"
 
 
-_NAMES: Final = re.compile(rb"sha256:[0-9a-f]{64}|[a-z]+_[0-9a-z]{26}")
+_NAMES: Final = regex(rb"sha256:[0-9a-f]{64}|[a-z]+_[0-9a-z]{26}")
 
 
 class ReferenceShape(NamedTuple):

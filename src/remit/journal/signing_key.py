@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from remit.errors import SettingsError
 from remit.journal.seals import contents, keep_new
 from remit.process.output import output_of
+from remit.regex import regex
 from remit.settings.expansion import expand
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-_PEM: Final = re.compile(rb"-----BEGIN [A-Z ]+-----.+?-----END [A-Z ]+-----\n?", re.DOTALL)
+_PEM: Final = regex(rb"-----BEGIN [A-Z ]+-----.+?-----END [A-Z ]+-----\n?", re.DOTALL)
 _HOW: Final = "Make one: openssl genpkey -algorithm ed25519 -out KEY.pem; chmod 600 KEY.pem."
 
 

@@ -13,6 +13,7 @@ import msgspec
 
 from remit.jsonrpc.protocol import INTERNAL_ERROR, MCPError, RequestId, as_request_id
 from remit.large import decode
+from remit.regex import regex
 
 CANCELLED: Final = "notifications/cancelled"
 PROGRESS: Final = "notifications/progress"
@@ -33,16 +34,16 @@ REPAIRS: Final[Mapping[str, str]] = MappingProxyType(
 _encode: Final = msgspec.json.Encoder().encode
 _TOKENS: Final = 2_000_000
 """Texts and brackets of a message up to which it is repaired: that takes half a second."""
-_HALF: Final = re.compile(
+_HALF: Final = regex(
     r"(?<!\\)(\\++)u(?:[dD][89abAB][0-9a-fA-F]{2}(\\u[dD][c-fC-F][0-9a-fA-F]{2})?|[dD][c-fC-F][0-9a-fA-F]{2})"
 )
 """Escapes of surrogates: pairs, and halves that stand alone."""
-_TOKEN: Final = re.compile(r'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)|[\[\]{}]|[^"\[\]{}]++', re.DOTALL)
+_TOKEN: Final = regex(r'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)|[\[\]{}]|[^"\[\]{}]++', re.DOTALL)
 """A text (the last may have no end), a bracket, or what stands between."""
-_WORD: Final = re.compile(r"[^\s,:]++")
-_BAD: Final = re.compile(r'[\x00-\x1f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})|\\')
-_ID: Final = re.compile(r'"id"\s*:\s*("(?:[^"\\]++|\\.)*+"|-?\d[\d.eE+-]*+)\s*[,}]')
-_NUMBER: Final = re.compile(r"[1-9]\d{0,17}", re.ASCII)
+_WORD: Final = regex(r"[^\s,:]++")
+_BAD: Final = regex(r'[\x00-\x1f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})|\\')
+_ID: Final = regex(r'"id"\s*:\s*("(?:[^"\\]++|\\.)*+"|-?\d[\d.eE+-]*+)\s*[,}]')
+_NUMBER: Final = regex(r"[1-9]\d{0,17}", re.ASCII)
 _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 
 

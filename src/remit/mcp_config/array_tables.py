@@ -15,9 +15,10 @@ import tomlkit
 from tomlkit.exceptions import TOMLKitError
 
 from remit.errors import UsageError
+from remit.regex import regex
 
-_ANY_HEADER: Final = re.compile(r"[ \t]*\[")
-_ASIDE: Final = re.compile(r"[ \t]*(?:#|\r?$)")
+_ANY_HEADER: Final = regex(r"[ \t]*\[")
+_ASIDE: Final = regex(r"[ \t]*(?:#|\r?$)")
 
 
 class ArrayTables:

@@ -22,6 +22,7 @@ from tomlkit.items import Table
 from remit.errors import SettingsError
 from remit.mcp_config.json_members import JsonText
 from remit.mcp_config.secrets import variable_name
+from remit.regex import regex
 
 CODEX_KEYS: Final[Mapping[str, Any]] = {"required": True, "default_tools_approval_mode": "approve"}
 """Has Codex wait for the server, and leave the question to Remit."""
@@ -29,9 +30,9 @@ _REMOTE_KEYS: Final = ("url", "headers", "http_headers", "env_http_headers", "be
 """Keys of a server that answers at a URL, which one that is started does not have; in Codex's words, too."""
 _NOT_CARRIED: Final = ("oauth", "headersHelper", "auth", "scopes", "oauth_resource")
 """Keys by which a client logs in to such a server in a way of its own."""
-_HEADER: Final = re.compile(r"^[ \t]*\[[ \t]*[\"']?mcp_servers[\"']?[ \t]*[].]", re.MULTILINE)
+_HEADER: Final = regex(r"^[ \t]*\[[ \t]*[\"']?mcp_servers[\"']?[ \t]*[].]", re.MULTILINE)
 """The beginning of a table of servers, as against one that is written inline."""
-_BARE_END: Final = re.compile(r"(?<!\r)\n")
+_BARE_END: Final = regex(r"(?<!\r)\n")
 _NOT_EDITABLE: Final = "is written in a way that Remit cannot edit"
 
 

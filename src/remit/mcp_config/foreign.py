@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from remit.errors import SettingsError
 from remit.mcp_config.places import Client, client_of
+from remit.regex import regex
 from remit.settings.file import text_of
 
 
@@ -150,8 +151,8 @@ MAX_DEPTH: Final = 64
 """A value nested more deeply is refused."""
 
 _STRING: Final = r'"(?:[^"\\\n]|\\.)*+"'
-_COMMENT: Final = re.compile(rf"{_STRING}|//[^\n]*|/\*.*?\*/", re.DOTALL)
-_COMMA: Final = re.compile(rf"{_STRING}|,(?=\s*[}}\]])")
+_COMMENT: Final = regex(rf"{_STRING}|//[^\n]*|/\*.*?\*/", re.DOTALL)
+_COMMA: Final = regex(rf"{_STRING}|,(?=\s*[}}\]])")
 _REMEDY: Final = "Correct the JSON there."
 
 

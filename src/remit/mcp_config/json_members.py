@@ -6,15 +6,15 @@ Whatever was made is read again, and has to say what was wanted and nothing else
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 from remit.errors import SettingsError
 from remit.mcp_config.foreign import parse, plain
+from remit.regex import regex
 
-_SPACE: Final = re.compile(r"[ \t\r\n]*")
-_INDENT: Final = re.compile(r"\n([ \t]+)\S")
+_SPACE: Final = regex(r"[ \t\r\n]*")
+_INDENT: Final = regex(r"\n([ \t]+)\S")
 _DECODER: Final = json.JSONDecoder()
 
 

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from remit.errors import SettingsError
 from remit.mcp_config.foreign import Foreign
 from remit.mcp_config.secrets import SecretReplacer
+from remit.regex import regex
 from remit.settings.file import Base
 from remit.settings.mcp import McpServer
 from remit.settings.mcp_servers import read_server
@@ -219,9 +220,9 @@ def _text(value: str | float, translation: EntryTranslation) -> str:
     return translation.text(value) if isinstance(value, str) else str(value)
 
 
-_REFERENCE: Final = re.compile(r"\$\{([^}]*)\}")
-_OURS: Final = re.compile(r"(?:env:)?[A-Za-z_]\w*(?::-[^}]*)?", re.ASCII)
-_WORDS: Final = re.compile(r"[^A-Za-z0-9]+")
+_REFERENCE: Final = regex(r"\$\{([^}]*)\}")
+_OURS: Final = regex(r"(?:env:)?[A-Za-z_]\w*(?::-[^}]*)?", re.ASCII)
+_WORDS: Final = regex(r"[^A-Za-z0-9]+")
 
 
 class EntryTranslation:
@@ -288,7 +289,7 @@ def _variable(text: str) -> str:
     return f"_{name}" if name[:1].isdigit() else name or "VALUE"
 
 
-_OTHERS: Final = re.compile("[^a-z0-9]+")
+_OTHERS: Final = regex("[^a-z0-9]+")
 LONGEST: Final = 32
 """Characters, so that its tools' names still fit what models take."""
 

@@ -9,14 +9,15 @@ from urllib.parse import urlsplit, urlunsplit
 
 from remit.errors import UsageError
 from remit.redact import mask
+from remit.regex import regex
 from remit.settings.expansion import literal
 from remit.settings.pictures import is_opaque
 
-_SCHEME: Final = re.compile(r"\s*(?:(?:bearer|basic|token|apikey)\s+)?", re.IGNORECASE)
-_KEY: Final = re.compile(r"(?:^|[_.-])(?:key|pat|auth|pass|creds?|sid)$", re.IGNORECASE)
-_NO_SECRET: Final = re.compile(r"(?:true|false|yes|no|on|off|none|null|[0-9]{1,5})?", re.IGNORECASE)
-_PLACE_OF: Final = re.compile(r"[_-](?:file|path|dir|url|uri|host|name)$", re.IGNORECASE)
-_WORDS: Final = re.compile(r"[^A-Za-z0-9]+")
+_SCHEME: Final = regex(r"\s*(?:(?:bearer|basic|token|apikey)\s+)?", re.IGNORECASE)
+_KEY: Final = regex(r"(?:^|[_.-])(?:key|pat|auth|pass|creds?|sid)$", re.IGNORECASE)
+_NO_SECRET: Final = regex(r"(?:true|false|yes|no|on|off|none|null|[0-9]{1,5})?", re.IGNORECASE)
+_PLACE_OF: Final = regex(r"[_-](?:file|path|dir|url|uri|host|name)$", re.IGNORECASE)
+_WORDS: Final = regex(r"[^A-Za-z0-9]+")
 
 
 class Replaced(NamedTuple):

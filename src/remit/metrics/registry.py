@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple, TypeVar
 
 from remit.metrics.metric import SECONDS, Counter, Gauge, Histogram, Metric, MetricSample
+from remit.regex import regex
 
-_NAME: Final = re.compile(r"[a-z][a-z0-9_]*")
+_NAME: Final = regex(r"[a-z][a-z0-9_]*")
 M = TypeVar("M", bound=Metric)
 
 

@@ -6,7 +6,6 @@ Identifiers of calls towards a provider: its own if they are good enough, else o
 from __future__ import annotations
 
 import json
-import re
 from collections import Counter
 from hashlib import sha256
 from typing import Any, Final
@@ -14,6 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from remit.models.message import Message
+from remit.regex import regex
 
 _BLANKS: Final = " \t\r\n"
 
@@ -40,7 +40,7 @@ def arguments_of(text: str) -> dict[str, Any]:
     return value
 
 
-_FIT: Final = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+_FIT: Final = regex(r"[a-zA-Z0-9_-]{1,64}")
 _LENGTH: Final = 9
 """Letters and digits: the strictest servers take exactly nine."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Final, Literal
 from urllib.parse import urlsplit
 
@@ -10,6 +9,7 @@ import msgspec
 
 from remit.errors import UsageError
 from remit.nearest import did_you_mean
+from remit.regex import regex
 
 Provider = Literal["openai", "anthropic", "google", "ollama", "openai-compatible", "scripted"]
 PROVIDERS: Final[tuple[Provider, ...]] = (
@@ -23,11 +23,11 @@ PROVIDERS: Final[tuple[Provider, ...]] = (
 FORMS: Final = "openai:MODEL, anthropic:MODEL, google:MODEL, ollama:MODEL, openai-compatible:URL#MODEL or scripted:FILE"
 _MAX: Final = 512
 _LATEST: Final = "latest"
-_VERSION: Final = re.compile(
+_VERSION: Final = regex(
     r"(.+?)[-@](\d{4}-\d{2}-\d{2}|\d{8}|(?:preview-|exp-)?\d{2}-\d{2}|\d{3,4}|v\d+(?::\d+)?|latest)"
 )
 """`gpt-4o-2024-08-06`, `claude-3-5-sonnet-20241022`, `gemini-2.5-flash-preview-05-20`, `gemini-1.5-pro-002`."""
-_TAG: Final = re.compile(r"(.+?):([\w.-]+)")
+_TAG: Final = regex(r"(.+?):([\w.-]+)")
 """`llama3.1:8b`."""
 
 

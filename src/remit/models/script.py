@@ -27,13 +27,14 @@ from remit.models.faults import FAULTS, Rejected
 from remit.models.message import Block, Message, Text, ToolCall, ToolMessage
 from remit.models.port import Sending
 from remit.models.reply import Delta, ModelReply, TokenUsage, Watch
+from remit.regex import regex
 
 if TYPE_CHECKING:
     from remit.models.names import ModelName
     from remit.models.prompt import Ask
 
 _MAX_BYTES: Final = 4 * 1024 * 1024
-_PIECES: Final = re.compile(r"\S+\s*|\s+")
+_PIECES: Final = regex(r"\S+\s*|\s+")
 _CHARACTERS_PER_TOKEN: Final = 4
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
@@ -20,10 +19,11 @@ from remit.origins.roles import (
     role_of_shape,
 )
 from remit.origins.text_index import wide
+from remit.regex import regex
 from remit.tools.meta import JsonSchema, ToolMeta
 
-_BETWEEN: Final = re.compile(r"[\s,;]+")
-_FORM: Final = re.compile(r"[\w.\[\]-]{1,100}=[^&\s]*(?:&[\w.\[\]-]{1,100}=[^&\s]*)+")
+_BETWEEN: Final = regex(r"[\s,;]+")
+_FORM: Final = regex(r"[\w.\[\]-]{1,100}=[^&\s]*(?:&[\w.\[\]-]{1,100}=[^&\s]*)+")
 _LONGEST_PARTED: Final = 2_048
 """Characters of a text that is looked at part by part."""
 _LONGEST_TEXT: Final = 100_000

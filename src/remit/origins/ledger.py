@@ -24,6 +24,7 @@ from remit.origins.arguments import AuthorityValue
 from remit.origins.roles import is_count, is_listed, role_of_name
 from remit.origins.text_index import Needle, TextHit, TextIndex, folded, strict, wide
 from remit.redact import line
+from remit.regex import regex
 
 _AROUND: Final = 80
 """Characters shown before and after what was found."""
@@ -196,10 +197,10 @@ def _is_identifier(field: _Field) -> bool:
     return isinstance(field.value, int) and not isinstance(field.value, bool) and not is_count(field.name)
 
 
-_URL: Final = re.compile(r"(?:https?|wss?|ftps?)://([^/?#\\\s@]+)([^\s\\]*)", re.IGNORECASE)
+_URL: Final = regex(r"(?:https?|wss?|ftps?)://([^/?#\\\s@]+)([^\s\\]*)", re.IGNORECASE)
 _MAIL: Final = "mailto:"
-_SLASHES: Final = re.compile(r"[/\\]+")
-_PIECES: Final = re.compile(r"[/?#&=]+")
+_SLASHES: Final = regex(r"[/\\]+")
+_PIECES: Final = regex(r"[/?#&=]+")
 _BESIDE: Final = {"id": "@/", "path": "/\\", "command": ""}
 """Signs that may stand beside a value of this role."""
 _GROUP: Final = 4

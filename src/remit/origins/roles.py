@@ -11,6 +11,8 @@ import re
 from collections.abc import Iterator
 from typing import Final, Literal, get_args
 
+from remit.regex import regex
+
 Role = Literal["url", "email", "path", "iban", "command", "id", "content"]
 ROLES: Final[tuple[Role, ...]] = get_args(Role)
 KEYWORD: Final = "x-remit-role"
@@ -64,22 +66,22 @@ _NUMBERS: Final = (
     "duration ms seconds minutes hours days percent price rate score rank offset"
 )
 _MEASURES: Final = frozenset(_NUMBERS.split())
-_WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+_WORD: Final = regex(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _IBAN: Final = r"(?=(?:[^0-9]*[0-9]){8})"
 _SHAPES: Final[tuple[tuple[re.Pattern[str], Role], ...]] = (
-    (re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]{0,30}://\S+"), "url"),
-    (re.compile(r"(?:javascript|vbscript|data|file|tel|sms):\S+|www\.\S+\.\S+", re.IGNORECASE), "url"),
-    (re.compile(r"[0-9]{1,3}(?:\.[0-9]{1,3}){3}(?::[0-9]{1,5})?"), "url"),
-    (re.compile(r"(?:mailto:)?[^\s@<>]{1,64}@[^\s@<>]{1,255}"), "email"),
-    (re.compile(r"[^@<>]{0,100}<[^\s@<>]{1,64}@[^\s@<>]{1,255}>"), "email"),
-    (re.compile(_IBAN + r"[A-Za-z]{2}[0-9]{2}(?: ?[A-Za-z0-9]){11,30}"), "iban"),
-    (re.compile(r"(?:~?/|\.\.?/|[A-Za-z]:\\|\\\\)[^\s]{1,1000}"), "path"),
-    (re.compile(r"\+[0-9][0-9 ()./-]{6,20}|0x[0-9a-fA-F]{40}|(?:bc1|[13])[a-zA-HJ-NP-Z0-9]{25,60}"), "id"),
+    (regex(r"[a-zA-Z][a-zA-Z0-9+.-]{0,30}://\S+"), "url"),
+    (regex(r"(?:javascript|vbscript|data|file|tel|sms):\S+|www\.\S+\.\S+", re.IGNORECASE), "url"),
+    (regex(r"[0-9]{1,3}(?:\.[0-9]{1,3}){3}(?::[0-9]{1,5})?"), "url"),
+    (regex(r"(?:mailto:)?[^\s@<>]{1,64}@[^\s@<>]{1,255}"), "email"),
+    (regex(r"[^@<>]{0,100}<[^\s@<>]{1,64}@[^\s@<>]{1,255}>"), "email"),
+    (regex(_IBAN + r"[A-Za-z]{2}[0-9]{2}(?: ?[A-Za-z0-9]){11,30}"), "iban"),
+    (regex(r"(?:~?/|\.\.?/|[A-Za-z]:\\|\\\\)[^\s]{1,1000}"), "path"),
+    (regex(r"\+[0-9][0-9 ()./-]{6,20}|0x[0-9a-fA-F]{40}|(?:bc1|[13])[a-zA-HJ-NP-Z0-9]{25,60}"), "id"),
 )
 _WITHIN: Final[tuple[tuple[re.Pattern[str], Role], ...]] = (
-    (re.compile(r"\b[a-zA-Z][a-zA-Z0-9+.-]{0,30}://[^\s\"'<>`|]+|\bwww\.[^\s\"'<>`|]+\.[^\s\"'<>`|]+"), "url"),
-    (re.compile(r"\b[\w.%+-]{1,64}@[\w-]+(?:\.[\w-]+)+"), "email"),
-    (re.compile(r"\b" + _IBAN + r"[A-Z]{2}[0-9]{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,4})?\b"), "iban"),
+    (regex(r"\b[a-zA-Z][a-zA-Z0-9+.-]{0,30}://[^\s\"'<>`|]+|\bwww\.[^\s\"'<>`|]+\.[^\s\"'<>`|]+"), "url"),
+    (regex(r"\b[\w.%+-]{1,64}@[\w-]+(?:\.[\w-]+)+"), "email"),
+    (regex(r"\b" + _IBAN + r"[A-Z]{2}[0-9]{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,4})?\b"), "iban"),
 )
 _ENDS: Final = ".,;:!?)]}"
 """Signs that end a sentence rather than an address."""

@@ -21,10 +21,12 @@ from unicodedata import is_normalized, normalize
 
 import msgspec
 
+from remit.regex import regex
+
 _ROUNDS: Final = 2
-_ESCAPES: Final = re.compile(r'(?:\\(?:u[0-9a-fA-F]{4}|["\\/bfnrt]))+')
-_PERCENT: Final = re.compile(r"(?:%[0-9a-fA-F]{2})+")
-_UNSEEN: Final = re.compile(
+_ESCAPES: Final = regex(r'(?:\\(?:u[0-9a-fA-F]{4}|["\\/bfnrt]))+')
+_PERCENT: Final = regex(r"(?:%[0-9a-fA-F]{2})+")
+_UNSEEN: Final = regex(
     "[\u00ad\u034f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufe00-\ufe0f\ufeff]"
 )
 
@@ -78,7 +80,7 @@ def _decode(match: re.Match[str]) -> str:
 BUCKETS: Final = 1 << 16
 _BLOCK: Final = 8_192
 _OVERLAP: Final = 512
-_WORD: Final = re.compile(r"[0-9a-z]+|[^\x00-\x7f]")
+_WORD: Final = regex(r"[0-9a-z]+|[^\x00-\x7f]")
 """A run of letters and digits; beyond ASCII each character, because not every script puts spaces between words."""
 _ASIAN: Final = "\u2e80"
 """The first of the scripts that are written without spaces."""

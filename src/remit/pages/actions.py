@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any, ClassVar, Final, Literal
 
 import msgspec
@@ -14,9 +13,10 @@ from remit.journal.labels import Conditions, conditions
 from remit.pages.page import Nothing, Page, PageFile, PageRequest, PageView, See, link
 from remit.record.views import ConfirmationView, VerifyReport
 from remit.redact import line
+from remit.regex import regex
 from remit.service.jobs import may_retry
 
-_APART: Final = re.compile(r",\s*(?=[^<>=,]+[<>=])")
+_APART: Final = regex(r",\s*(?=[^<>=,]+[<>=])")
 
 
 class Cancel(msgspec.Struct, frozen=True, kw_only=True):

@@ -11,7 +11,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
-import re
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -23,6 +22,7 @@ from remit.codes import Code
 from remit.http.access import ANYBODY, Access
 from remit.http.problem import HttpProblem
 from remit.randomness import salt
+from remit.regex import regex
 
 if TYPE_CHECKING:
     from remit.clock import Clock
@@ -40,7 +40,7 @@ SESSIONS_OF_ONE: Final = 50
 NOBODY: Final = Access("", frozenset())
 """The visitor that has not logged in."""
 _BYTES: Final = 32
-_COOKIE: Final = re.compile(r"[A-Za-z0-9_-]{43}")
+_COOKIE: Final = regex(r"[A-Za-z0-9_-]{43}")
 
 
 class ConsoleSession(msgspec.Struct):

@@ -15,14 +15,15 @@ from remit.clock import SECOND
 from remit.codes import Code
 from remit.errors import UsageError
 from remit.redact import line
+from remit.regex import regex
 
 STATES: Final = ("pending", "running", "waiting", "completed", "failed", "cancelled")
 AGES: Final = ("15m", "1h", "12h", "1d", "7d", "30d")
 """Ages that a line is completed with; any other number of s, m, h, d or w counts too."""
 _UNITS: Final = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
-_AGE: Final = re.compile(r"([1-9][0-9]{0,5})([smhdw])")
-_WORD: Final = re.compile(r'(?:[^\s"]|"[^"]*"?)+')
-_LABEL: Final = re.compile(r"[^\s<>=:]+(?:<=|>=|[<>=]).+")
+_AGE: Final = regex(r"([1-9][0-9]{0,5})([smhdw])")
+_WORD: Final = regex(r'(?:[^\s"]|"[^"]*"?)+')
+_LABEL: Final = regex(r"[^\s<>=:]+(?:<=|>=|[<>=]).+")
 _MOST: Final = 12
 """Completions that are offered."""
 KEYS: Final = ("state", "recipe", "by", "since")

@@ -20,6 +20,7 @@ import msgspec
 
 from remit.api.route import SentEvent
 from remit.redact import line
+from remit.regex import regex
 
 if TYPE_CHECKING:
     from remit.clock import Clock
@@ -32,8 +33,8 @@ _REST: Final = 10
 """A large page is made again only after so many times the time that it took: a tenth of a core at most."""
 _LONGEST_S: Final = 2.0
 """Seconds at most from one making of a page to the next."""
-_REGION: Final = re.compile(rb'id="([a-z-]+)" data-live="([a-z]*)"[^<>]*><!--live-->(.*?)<!--/live-->', re.DOTALL)
-_ROW: Final = re.compile(rb'<tr id="([^"]+)".*?</tr>', re.DOTALL)
+_REGION: Final = regex(rb'id="([a-z-]+)" data-live="([a-z]*)"[^<>]*><!--live-->(.*?)<!--/live-->', re.DOTALL)
+_ROW: Final = regex(rb'<tr id="([^"]+)".*?</tr>', re.DOTALL)
 _log: Final = logging.getLogger("remit.pages")
 _EVENT: Final = "regions"
 

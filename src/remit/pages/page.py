@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
 from collections import OrderedDict, deque
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, tzinfo
@@ -30,6 +29,7 @@ from remit.pages.chart import BOUNDS, HOUR, first_hour
 from remit.record.job_story import JobStory
 from remit.redact import preview_of
 from remit.redact.visible import visible as visible_as
+from remit.regex import regex
 
 if TYPE_CHECKING:
     from remit.journal.event import StreamTally
@@ -275,7 +275,7 @@ COOKIE: Final = "remit-zone"
 LOOK: Final = "remit-look"
 """The cookie that holds how a reader likes the pages: some of LOOKS, with dots between them."""
 LOOKS: Final = ("utc", "compact", "light", "dark")
-_NAME: Final = re.compile(r"[A-Za-z0-9_+-]{1,30}(/[A-Za-z0-9_+-]{1,30}){0,2}")
+_NAME: Final = regex(r"[A-Za-z0-9_+-]{1,30}(/[A-Za-z0-9_+-]{1,30}){0,2}")
 
 
 def zone_of(headers: Mapping[str, str]) -> tzinfo:
@@ -303,7 +303,7 @@ def _zone(name: str) -> tzinfo:
         return UTC
 
 
-_NUMBER: Final = re.compile("⟨U\\+[0-9A-F]{4,6}⟩")
+_NUMBER: Final = regex("⟨U\\+[0-9A-F]{4,6}⟩")
 
 
 def visible(text: str) -> str:

@@ -23,6 +23,7 @@ from remit.pages.entry import ConsoleEntry, Visitor
 from remit.pages.feed import PATH, STATUS, LiveFeed
 from remit.pages.page import SAFE, Memory, Page, PageFile, PageRequest, PageView, See, find, link, look_of, zone_of
 from remit.pages.renderer import entries_of, render, shell_for
+from remit.regex import regex
 from remit.service.reach import check_reach
 
 if TYPE_CHECKING:
@@ -34,14 +35,14 @@ if TYPE_CHECKING:
 
 _FORM: Final = "application/x-www-form-urlencoded"
 _FILES: Final = "multipart/form-data"
-_BOUNDARY: Final = re.compile(r'\s*boundary="?([0-9A-Za-z\'()+_,./:=?-]{1,70})"?\s*', re.IGNORECASE)
-_PART: Final = re.compile(
+_BOUNDARY: Final = regex(r'\s*boundary="?([0-9A-Za-z\'()+_,./:=?-]{1,70})"?\s*', re.IGNORECASE)
+_PART: Final = regex(
     rb'\r\ncontent-disposition: form-data; name="([^"\r\n]*)"(; filename[^\r\n]*)?(?:\r\n[^\r\n]+)*\r\n\r\n',
     re.IGNORECASE,
 )
 _HTML: Final = "text/html; charset=utf-8"
 _FOR_EVER: Final = "public, max-age=31536000, immutable"
-_UNFIT: Final = re.compile(r"[^A-Za-z0-9._-]+")
+_UNFIT: Final = regex(r"[^A-Za-z0-9._-]+")
 _LOGIN: Final = 401
 _FIELDS: Final = 1_200
 """Fields of a form: as many questions as one round answers, with room for more."""

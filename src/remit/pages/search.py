@@ -5,7 +5,6 @@ Everything else: the pages without a door of their own, by question; and how a r
 
 from __future__ import annotations
 
-import re
 from typing import ClassVar, Final, Literal
 
 import msgspec
@@ -14,6 +13,7 @@ from remit.errors import NotFoundError
 from remit.pages.jobs import JobListRow, line_of
 from remit.pages.page import LOOK, LOOKS, Page, PageRequest, PageView, Recent, See, link
 from remit.record.search import JobSearch
+from remit.regex import regex
 from remit.service.saved_views import SavedView
 from remit.service.visible import sees_tool
 
@@ -22,9 +22,7 @@ _MOST: Final = 8
 """Things of a sort that are shown."""
 _RECORDED: Final = 5
 """Jobs that are looked for by what they recorded, where few have the words in their title."""
-_JOB: Final = re.compile(
-    r"(?P<job>(?:job|ses)_[0-9a-z]{26}|[0-9a-hjkmnp-tv-z]{6,26})(?:[ /](?P<step>[0-9][0-9.a-z]*))?"
-)
+_JOB: Final = regex(r"(?P<job>(?:job|ses)_[0-9a-z]{26}|[0-9a-hjkmnp-tv-z]{6,26})(?:[ /](?P<step>[0-9][0-9.a-z]*))?")
 """A job by its identifier or the end of it, and one of its steps."""
 _PLACES: Final = {"job": "/jobs/{}", "ses": "/sessions/{}"}
 

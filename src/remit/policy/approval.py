@@ -6,7 +6,6 @@ and once it is revoked it is simply no longer handed to `Policy.decide`. What is
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any, Final, Literal
 
@@ -17,10 +16,11 @@ from remit.clock import SKEW
 from remit.errors import PolicyError
 from remit.policy.decision import Decision, Query
 from remit.policy.table import closest
+from remit.regex import regex
 
 Scope = Literal["job", "session", "everything"]
 
-_DIGEST: Final = re.compile(r"sha256:[0-9a-f]{64}")
+_DIGEST: Final = regex(r"sha256:[0-9a-f]{64}")
 
 
 class Remembered(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -16,7 +16,6 @@ When a rule holds: days of the week, hours of the day, and between two moments.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, date, datetime
 from typing import Any, Final, Protocol
@@ -30,6 +29,7 @@ from remit.policy.expression import Node, compiled
 from remit.policy.globs import name_matcher
 from remit.policy.limit import Limit
 from remit.policy.table import Table, closest, describe, zone_of
+from remit.regex import regex
 
 _PRINCIPAL: Final = "principal"
 _JOBS: Final = frozenset({"job", "plan"})
@@ -75,7 +75,7 @@ KEYS: Final = ("days", "hours", "since", "until", "zone")
 """Every key of a window's table."""
 
 _DAYS: Final = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
-_HOURS: Final = re.compile(r"([01][0-9]|2[0-3]):([0-5][0-9])-([01][0-9]|2[0-3]|24):([0-5][0-9])")
+_HOURS: Final = regex(r"([01][0-9]|2[0-3]):([0-5][0-9])-([01][0-9]|2[0-3]|24):([0-5][0-9])")
 _MICROSECONDS: Final = 1_000_000
 _DAY_MINUTES: Final = 24 * 60
 

@@ -35,6 +35,7 @@ import msgspec
 
 from remit.policy.decision import UNKNOWN, Query
 from remit.policy.readings import fold
+from remit.regex import regex
 
 MAX_CHARS: Final = 2_000
 MAX_NODES: Final = 200
@@ -50,7 +51,7 @@ COMPARISONS: Final = ("==", "!=", "<", "<=", ">", ">=", "in", "not in")
 _BINDING: Final = {"or": 1, "and": 2, **dict.fromkeys(COMPARISONS, 4), "+": 5, "-": 5, "*": 6}
 _NOT: Final = 3
 _CONSTANTS: Final = {"true": True, "false": False, "null": None}
-_TOKEN: Final = re.compile(
+_TOKEN: Final = regex(
     r"""\s*(?:(?P<number>\d+(?:\.\d+)?(?:[eE][+-]?\d{1,3})?)|(?P<text>"(?:[^"\\]|\\.)*"|'[^']*')"""
     r"""|(?P<word>[A-Za-z_][A-Za-z0-9_]*)|(?P<sign>==|!=|<=|>=|[<>+*()\[\],.-]))"""
 )

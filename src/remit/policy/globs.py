@@ -13,8 +13,10 @@ from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import Final
 
-_SPECIAL: Final = re.compile(r"[*?]")
-_UNSUPPORTED: Final = re.compile(r"[\[\]{}\\]")
+from remit.regex import regex
+
+_SPECIAL: Final = regex(r"[*?]")
+_UNSUPPORTED: Final = regex(r"[\[\]{}\\]")
 
 
 def is_glob(pattern: str) -> bool:

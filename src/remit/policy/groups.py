@@ -8,19 +8,19 @@ whom the provider counts among it when they decide, and none of `[policy.groups]
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final
 
 from remit.errors import PolicyError
 from remit.policy.table import closest
+from remit.regex import regex
 
 Groups = Mapping[str, tuple[str, ...]]
 
 _SIGN: Final = "@"
 PROVIDED: Final = "@idp:"
 """The beginning of the name of a provider's group."""
-_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+_NAME: Final = regex(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 _KEYS: Final = ("approvers", "callers", "providers", "tools")
 """Where a group may stand."""
 NO_GROUPS: Final[Groups] = {}

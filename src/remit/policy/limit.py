@@ -7,7 +7,6 @@ handed in: a decision stays a function of values.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from datetime import date, datetime, timedelta
 from decimal import Decimal
@@ -20,6 +19,7 @@ from remit.policy.checks import Verdict
 from remit.policy.decision import Query
 from remit.policy.globs import is_glob, name_matches
 from remit.policy.table import Table, describe, zone_of
+from remit.regex import regex
 
 Per = Literal["job", "day", "week", "month"]
 By = Literal["principal", "tool"]
@@ -33,8 +33,8 @@ _NOTHING: Final = Decimal(0)
 _UNTOUCHED: Final = (0, _NOTHING)
 _UTC: Final = "UTC"
 _NOW: Final = {"job": "in this job", "day": "today", "week": "this week", "month": "this month"}
-NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
-_ARGUMENT: Final = re.compile(r"([^./]+)(?:/(10{1,9}))?")
+NAME: Final = regex(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+_ARGUMENT: Final = regex(r"([^./]+)(?:/(10{1,9}))?")
 """An argument, and the power of ten that it is divided by, as in `cents/100`."""
 
 

@@ -16,6 +16,7 @@ from typing import Any, Final, NamedTuple
 
 from remit.origins.roles import KEYWORD, role_of_name
 from remit.policy.readings import starts_elsewhere
+from remit.regex import regex
 from remit.tools.meta import JsonSchema
 
 BELOW: Final = "x-remit-below"
@@ -25,7 +26,7 @@ PATH: Final = "path"
 HOST: Final = "host"
 """The name in rules for the host of every argument that is a URL."""
 _URLS: Final = frozenset({"url", "uri", "iri", "hostname"})
-_HOST: Final = re.compile(
+_HOST: Final = regex(
     r"(?:[a-z][a-z0-9+.-]*://)?((?:[a-z0-9_-]+\.)*[a-z0-9_-]+)\.?(?::[0-9]{1,5})?(?:[/?#][!-\[\]-~]*)?", re.IGNORECASE
 )
 """A URL or host that every client reads alike: in ASCII, without a user name, blanks and backslashes."""

@@ -18,24 +18,25 @@ import unicodedata
 from typing import Final, NamedTuple
 
 from remit.redact.visible import IGNORED
+from remit.regex import regex
 
 MAX_TEXT: Final = 262_144
 """Characters of the longest text that is read at all; so much costs some milliseconds at worst."""
 
-_UNCERTAIN: Final = re.compile(r"[\x00-\x1f\x7f\\]|^\s|\s$")
-_CLIMBS: Final = re.compile(r"(?:^|/)(?:\.|%(?:25)*2e){2}(?:[/;]|$)|%(?:25)*(?:2f|5c)", re.IGNORECASE)
-_PLAIN_URL: Final = re.compile(r"[a-z][a-z0-9+.-]*://[a-z0-9.-]+(?::[0-9]+)?(?:/|$)", re.IGNORECASE)
-_URL: Final = re.compile(r"([a-z][a-z0-9+.-]+):/*([^/?#]*)([^?#]*)(.*)", re.DOTALL)
-_ENCODED: Final = re.compile(r"(?:%(?:25)*[0-9a-f]{2})+")
-_ENCODED_BYTE: Final = re.compile(r"%(?:25)*([0-9a-f]{2})")
+_UNCERTAIN: Final = regex(r"[\x00-\x1f\x7f\\]|^\s|\s$")
+_CLIMBS: Final = regex(r"(?:^|/)(?:\.|%(?:25)*2e){2}(?:[/;]|$)|%(?:25)*(?:2f|5c)", re.IGNORECASE)
+_PLAIN_URL: Final = regex(r"[a-z][a-z0-9+.-]*://[a-z0-9.-]+(?::[0-9]+)?(?:/|$)", re.IGNORECASE)
+_URL: Final = regex(r"([a-z][a-z0-9+.-]+):/*([^/?#]*)([^?#]*)(.*)", re.DOTALL)
+_ENCODED: Final = regex(r"(?:%(?:25)*[0-9a-f]{2})+")
+_ENCODED_BYTE: Final = regex(r"%(?:25)*([0-9a-f]{2})")
 _PART: Final = r"[A-Za-z0-9_-][A-Za-z0-9_.-]*+(?<!\.)"
-_TIDY_URL: Final = re.compile(rf"[A-Za-z]{{2,}}://[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*(?:/{_PART})*+")
-_CONTROLS: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+_TIDY_URL: Final = regex(rf"[A-Za-z]{{2,}}://[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*(?:/{_PART})*+")
+_CONTROLS: Final = regex(r"[\x00-\x1f\x7f-\x9f]")
 _STREAM: Final = "::$data"
 """Behind a name in NTFS: the file's content, under another name."""
-_MARKS: Final = re.compile(r"[./\\:~%]")
-_UNTIDY: Final = re.compile(r"//|::|[\\%\x00-\x1f\x7f-\x9f]|(?:^|/)\.\.?(?:/|$)|/$|^\s|\s$|[. ](?:/|$)")
-_ENDS: Final = re.compile(r"(?<=[^./ ])[. ]+(?=/|$)")
+_MARKS: Final = regex(r"[./\\:~%]")
+_UNTIDY: Final = regex(r"//|::|[\\%\x00-\x1f\x7f-\x9f]|(?:^|/)\.\.?(?:/|$)|/$|^\s|\s$|[. ](?:/|$)")
+_ENDS: Final = regex(r"(?<=[^./ ])[. ]+(?=/|$)")
 """Dots and blanks at the end of a name: Windows drops them."""
 
 

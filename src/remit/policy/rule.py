@@ -23,7 +23,6 @@ The `when` table of a rule, from TOML to constraints.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, Final, Literal
 
@@ -41,6 +40,7 @@ from remit.policy.groups import most_of
 from remit.policy.levels import effective_level
 from remit.policy.limit import Limit, parse_limit
 from remit.policy.table import Table, closest, describe
+from remit.regex import regex
 from remit.tools.meta import Level, ToolMeta
 
 OPERATORS: Final = (
@@ -229,9 +229,9 @@ class RuleTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 KEYS: Final = tuple(sorted(RuleTable.__struct_fields__))
 """Every key of a rule's table."""
 
-_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
-_TOOL: Final = re.compile(r"[A-Za-z0-9_.*?-]+")
-_DURATION: Final = re.compile(r"(?:([0-9]{1,4})d)?(?:([0-9]{1,6})h)?(?:([0-9]{1,6})m)?(?:([0-9]{1,8})s)?")
+_ID: Final = regex(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+_TOOL: Final = regex(r"[A-Za-z0-9_.*?-]+")
+_DURATION: Final = regex(r"(?:([0-9]{1,4})d)?(?:([0-9]{1,6})h)?(?:([0-9]{1,6})m)?(?:([0-9]{1,8})s)?")
 _SECONDS: Final = (86_400, 3_600, 60, 1)
 _MAX_EXPIRES: Final = 366 * 86_400
 

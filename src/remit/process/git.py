@@ -25,6 +25,7 @@ from remit.process.child import ChildProcess
 from remit.process.environment import environment
 from remit.process.reaper import reaped
 from remit.redact import mask
+from remit.regex import regex
 from remit.tasks import uncut
 
 _OUTPUT: Final = 64_000_000
@@ -62,7 +63,7 @@ _SETTINGS: Final = """\
 [safe]
 	directory = *
 """
-_TAKEN: Final = re.compile(
+_TAKEN: Final = regex(
     r"(?:extensions\.(?:objectformat|refstorage)|core\.(?:autocrlf|eol|filemode|ignorecase|safecrlf|symlinks))"
     r"\n([\w-]+)"
 )
@@ -83,7 +84,7 @@ _ALL: Final = {
     "LC_ALL": "C",
 }
 _PROTOCOLS: Final = "file:git:http:https:ssh"
-_TELLING: Final = re.compile(r"^(?:fatal|error|remote|ssh|! )|not found|denied|refused", re.IGNORECASE)
+_TELLING: Final = regex(r"^(?:fatal|error|remote|ssh|! )|not found|denied|refused", re.IGNORECASE)
 _REMEDIES: Final = (
     (".lock': File exists", "Another git may be at work there; remove the file if none is."),
     ("LFS", "Remit does not run git-lfs: `git lfs push --all` uploads what it keeps."),

@@ -6,13 +6,13 @@ clients that send it. One that names none is joined by its tool, each call with 
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Final
 
 from remit.clock import DAY
 from remit.journal.event import HeadQuery
 from remit.journal.kinds import GateRefused, ToolInvocationStarted, decode
 from remit.record.heads import CALL, PART, SESSION
+from remit.regex import regex
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,7 +26,7 @@ _MOST: Final = 200
 """Sessions, the newest, in which calls are looked for."""
 _OLD: Final = 7 * DAY
 """The age that a session may have which a program continues."""
-_OTHER: Final = re.compile(r"[^a-z0-9]+")
+_OTHER: Final = regex(r"[^a-z0-9]+")
 
 
 class ClientCalls:

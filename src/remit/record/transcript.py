@@ -10,7 +10,6 @@ Results of tools as a model reads them: whole if they are short, else their begi
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from types import MappingProxyType
@@ -32,6 +31,7 @@ from remit.models.message import Message, ToolCall, ToolMessage, digest_of, resu
 from remit.models.message import decode as message_of
 from remit.models.prompt import ToolSpec
 from remit.models.thread import EMPTY, START, Thread, is_brief, tip_of
+from remit.regex import regex
 
 if TYPE_CHECKING:
     from remit.gateway.outcome import Outcome
@@ -56,7 +56,7 @@ SPEC: Final = ToolSpec(
         "additionalProperties": False,
     },
 )
-LEFT_OUT: Final = re.compile(r"\n\[(?:cut: characters \d|left out to make room;)[^\n]*\]\Z")
+LEFT_OUT: Final = regex(r"\n\[(?:cut: characters \d|left out to make room;)[^\n]*\]\Z")
 """Ends a text that is not whole, and says how to read on."""
 NO_RESULTS: Final[Mapping[str, str]] = MappingProxyType({})
 

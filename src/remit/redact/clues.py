@@ -151,7 +151,7 @@ def _heads() -> re.Pattern[str]:
 _LEAST: Final = 16
 """Characters of the shortest token."""
 _LONG: Final = b"\1" * _LEAST
-_TOKEN_CHARS: Final = bytes([re.fullmatch(r"[\w.~+/=-]", chr(byte), re.ASCII) is not None for byte in range(256)])
+_TOKEN_CHARS: Final = bytes([byte in b"_.~+/=-" or (byte < 128 and chr(byte).isalnum()) for byte in range(256)])  # noqa: PLR2004 - ASCII
 
 
 def shapes_of(text: str) -> tuple[TokenShape, ...]:

@@ -11,35 +11,36 @@ from collections.abc import Iterable
 from typing import Final
 
 from remit.redact.clues import lower
+from remit.regex import regex
 
-COUNT: Final = re.compile(r"tokens|token_?(?:count|limit|budget|usage)", re.IGNORECASE)
+COUNT: Final = regex(r"tokens|token_?(?:count|limit|budget|usage)", re.IGNORECASE)
 """Names whose numbers are no secrets."""
 _LINES: Final = {"authorization", "cookie", "passphrase"}
 """Words whose value is all that follows on the line."""
 
 _QUOTE: Final = r"(?:\\*+[\"'])"
 _PLAIN: Final = r"(?:[^\"'\\\n]|\\++[^\"'\\\n])"
-_QUOTED_REST: Final = re.compile(
+_QUOTED_REST: Final = regex(
     # What follows the word within a quoted name (also quotes that end nothing), its end, what leads to the value.
     rf"{_PLAIN}{{0,200}}+(?:{_QUOTE}(?!\s{{0,8}}[:=,\]}}]){_PLAIN}{{0,64}}+){{0,8}}{_QUOTE}\s{{0,8}}"
     rf"(?:,\s{{0,8}}{_QUOTE}value{_QUOTE}\s{{0,8}})?[:=]\s{{0,8}}"
 )
-_BARE_REST: Final = re.compile(
+_BARE_REST: Final = regex(
     "[\\w.\\[\\]\ue000-\ue01f-]{0,64}"  # also what stands for JSON, such as an index
     r"(?P<entity>%2[27]|&quot;|&#3[49];)?\s{0,8}(?:=>|[:=]|%3[AD])[^\S\r\n]{0,8}"
 )
-_OPTION: Final = re.compile(r"(?:(?<![\w-])|(?<=\\[nrt]))--?[\w.-]{0,64}\Z")
-_OPTION_REST: Final = re.compile(rf"[\w.-]{{0,64}}(?:{_QUOTE}\s{{0,8}},\s{{0,8}}|\s{{1,8}})")
+_OPTION: Final = regex(r"(?:(?<![\w-])|(?<=\\[nrt]))--?[\w.-]{0,64}\Z")
+_OPTION_REST: Final = regex(rf"[\w.-]{{0,64}}(?:{_QUOTE}\s{{0,8}},\s{{0,8}}|\s{{1,8}})")
 
-_OPEN: Final = re.compile(r"[bfru]{0,2}(?P<slashes>\\*+)(?P<quote>[\"'])", re.IGNORECASE)
-_RUN: Final = re.compile(r"(?<!\\)(?P<slashes>\\*+)(?P<quote>[\"'])")
-_BRACKET: Final = re.compile(r"[\[{(\]})]|(?<!\\)(?P<slashes>\\*+)(?P<quote>[\"'])")
-_LITERAL: Final = re.compile(r"(?:null|none|true|false)\b", re.IGNORECASE)
-_NUMBER: Final = re.compile(r"-?\d[\d.,_]*(?![\w-])")
-_WORD: Final = re.compile(r"[^\s\"'\\]*")
-_JSON_WORD: Final = re.compile(r"[^\s\"'\\,}\]]*")
-_LINE: Final = re.compile(r"(?:[^\\\r\n`]|\\++[^\\rn])*")
-_ESCAPED: Final = re.compile(
+_OPEN: Final = regex(r"[bfru]{0,2}(?P<slashes>\\*+)(?P<quote>[\"'])", re.IGNORECASE)
+_RUN: Final = regex(r"(?<!\\)(?P<slashes>\\*+)(?P<quote>[\"'])")
+_BRACKET: Final = regex(r"[\[{(\]})]|(?<!\\)(?P<slashes>\\*+)(?P<quote>[\"'])")
+_LITERAL: Final = regex(r"(?:null|none|true|false)\b", re.IGNORECASE)
+_NUMBER: Final = regex(r"-?\d[\d.,_]*(?![\w-])")
+_WORD: Final = regex(r"[^\s\"'\\]*")
+_JSON_WORD: Final = regex(r"[^\s\"'\\,}\]]*")
+_LINE: Final = regex(r"(?:[^\\\r\n`]|\\++[^\\rn])*")
+_ESCAPED: Final = regex(
     r"(?<!\\)(?P<slashes>\\++)u00"
     r"(?:(?P<quote>2[27])|(?P<char>2[dD]|3[0-9]|4[1-9a-fA-F]|5[0-9aAfF]|6[1-9a-fA-F]|7[0-9aA]))"
 )
@@ -49,18 +50,18 @@ _COMMON: Final = (
     r"where|which|who|why|will|with|would|you|your|a)\b"
 )
 """Words that make a sentence of those around them."""
-_SENTENCE: Final = re.compile(
+_SENTENCE: Final = regex(
     rf"[^\W\d_]{{1,20}},? (?:(?:[^\W\d_]{{1,20}}|\d{{1,4}}),? ){{0,3}}{_COMMON}(?![=:(-])"
     rf"|{_COMMON},? [^\W\d_]{{1,20}}\b",
     re.IGNORECASE,
 )
-_PLACEHOLDER: Final = re.compile(
+_PLACEHOLDER: Final = regex(
     r"(?:(?i:bearer|basic|token)\s)?(?:\$\{[^{}\s]{0,200}\}|\$\w{1,100}|<[^<>\s]{1,100}>|\{\{[^{}]{0,200}\}\}|…|\.{3}"
     r"|(?:TOKEN|PASSWORD|SECRET|KEY|VALUE|NAME|VARIABLE|INTEGER|TEXT|STRING|FILE)|[A-Z]{2,16}(?:_[A-Z]{2,16}){1,5})"
     r"(?![\w+/=.$<{-])"
 )
 """Stand-ins for a value: the name of a variable, an omission."""
-_ADDRESS: Final = re.compile(r"https?://[^\s?@#\"']+(?![^\s\"']*[?@#])")
+_ADDRESS: Final = regex(r"https?://[^\s?@#\"']+(?![^\s\"']*[?@#])")
 _FAR: Final = 1_024
 """Characters at most from a name to what separates it from its value."""
 

@@ -11,20 +11,21 @@ import msgspec
 
 from remit.redact.clues import Clues, names_secret
 from remit.redact.names import COUNT, placeholder, without_named
+from remit.regex import regex
 
 _DEPTH: Final = 16
 """JSON in a string in JSON … as deep as it is taken apart."""
-_FRAGMENT: Final = re.compile(r"[\[{]")
+_FRAGMENT: Final = regex(r"[\[{]")
 _FRAGMENTS: Final = 32
 """Places at most where JSON is looked for in a text."""
 _WASTE: Final = 65_536
 """Characters at most that are read as JSON in vain, so that hostile text takes no longer than any other."""
-_OBJECT: Final = re.compile(r'[\s\[]{0,64}\{\s{0,64}"|\[\s{0,64}"')
+_OBJECT: Final = regex(r'[\s\[]{0,64}\{\s{0,64}"|\[\s{0,64}"')
 """Text that begins like JSON so clearly that it is taken for JSON that was cut."""
 _FIRST_PLACE: Final = 0xE000
-_PLACE: Final = re.compile("[\ue000-\ue01f]")
+_PLACE: Final = regex("[\ue000-\ue01f]")
 """Characters for private use that stand for JSON while the text around it is looked at."""
-_PLAIN_NAME: Final = re.compile(r"[\w-]{1,64}")
+_PLAIN_NAME: Final = regex(r"[\w-]{1,64}")
 _DECODER: Final = JSONDecoder(strict=False)
 
 
@@ -148,8 +149,8 @@ def _parsed(text: str, start: int) -> tuple[Any, int, bool]:
     return _DECODER.raw_decode(_closed(text[start:]))[0], len(text), False
 
 
-_MARK: Final = re.compile(r'"(?:[^"\\]|\\.)*+"|[\[\]{},:"]', re.DOTALL)
-_CUT_ESCAPE: Final = re.compile(r"(?<!\\)((?:\\\\)*)\\(?:u[0-9a-fA-F]{0,3})?\Z")
+_MARK: Final = regex(r'"(?:[^"\\]|\\.)*+"|[\[\]{},:"]', re.DOTALL)
+_CUT_ESCAPE: Final = regex(r"(?<!\\)((?:\\\\)*)\\(?:u[0-9a-fA-F]{0,3})?\Z")
 _CLOSES: Final = {"[": "]", "{": "}"}
 
 

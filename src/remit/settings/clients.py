@@ -5,7 +5,6 @@ A client that may connect over HTTP, as the operator wrote it down.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final, Literal
@@ -17,11 +16,12 @@ from remit.http.access import SCOPES, Access, Scope
 from remit.http.grants import Grant, rivals
 from remit.http.guard import Token, digest_of
 from remit.http.urls import is_issuer
+from remit.regex import regex
 from remit.settings.expansion import expand, sendable
 from remit.settings.model import Settings
 
-_TOOLS: Final = re.compile(r"[A-Za-z0-9_.*?-]+")
-_SHA256: Final = re.compile(r"[0-9a-f]{64}")
+_TOOLS: Final = regex(r"[A-Za-z0-9_.*?-]+")
+_SHA256: Final = regex(r"[0-9a-f]{64}")
 
 
 class ClientTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -17,17 +17,18 @@ from urllib.parse import unquote
 import msgspec
 
 from remit.errors import SettingsError
+from remit.regex import regex
 from remit.settings.mcp import McpServer
 
 KEYRING: Final = "${keyring:"
 """The beginning of a reference to the keyring."""
-_PIECE: Final = re.compile(
+_PIECE: Final = regex(
     r"\$\$\{|\$\{keyring:(?P<secret>[\w.@/-]+)\}|\$\{(?:env:)?(?P<name>[A-Za-z_]\w*)(?::-(?P<default>[^}]*))?\}|\$\{",
     re.ASCII,
 )
 _SERVICE: Final = "remit"
 """The service of the keyring under which secrets are stored for Remit; those of other programs are not read."""
-_UNSENDABLE: Final = re.compile(r"[\r\n\0]")
+_UNSENDABLE: Final = regex(r"[\r\n\0]")
 """Characters that would end a header."""
 
 

@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 
 from remit.canonical import sha256
 from remit.errors import SettingsError
+from remit.regex import regex
 
 FILE_NAME: Final = "remit.toml"
 MAX_BYTES: Final = 1024 * 1024
@@ -22,8 +23,8 @@ MAX_BYTES: Final = 1024 * 1024
 _PARTS: Final = 32
 """Parts of a dotted key: the time that its reading takes grows with their square."""
 _PART: Final = r"""(?:[A-Za-z0-9_-]+|"[^"\n]*"|'[^'\n]*')"""
-_LONG_KEY: Final = re.compile(rf"(?:^|(?<=[\[{{,\n]))[ \t]*{_PART}(?:[ \t]*\.[ \t]*{_PART}){{{_PARTS}}}")
-_PLACE: Final = re.compile(r"(.*) \(at line (\d+), column (\d+)\)", re.DOTALL)
+_LONG_KEY: Final = regex(rf"(?:^|(?<=[\[{{,\n]))[ \t]*{_PART}(?:[ \t]*\.[ \t]*{_PART}){{{_PARTS}}}")
+_PLACE: Final = regex(r"(.*) \(at line (\d+), column (\d+)\)", re.DOTALL)
 
 
 class SettingsFile(NamedTuple):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -12,6 +11,7 @@ from msgspec.structs import replace
 from remit.errors import SettingsError
 from remit.nearest import did_you_mean
 from remit.process.family import MARK
+from remit.regex import regex
 from remit.settings.file import Base, SettingsFile, find, read
 from remit.settings.model import Settings
 from remit.settings.parts import in_environment, in_file
@@ -29,7 +29,7 @@ TRUST: Final = "REMIT_TRUST"
 _PREFIX: Final = "REMIT_"
 _TESTS: Final = "REMIT_TEST_"
 # Kubernetes puts these into every container beside a Service called "remit"; they are not meant for us.
-_SERVICE_LINK: Final = re.compile(r"REMIT_(SERVICE_(HOST|PORT(_\w+)?)|PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)")
+_SERVICE_LINK: Final = regex(r"REMIT_(SERVICE_(HOST|PORT(_\w+)?)|PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)")
 
 UNREAD: Final[Mapping[str, str]] = {
     "TICKETSTORE_PATH": "tickets are in the journal (journal.url)",

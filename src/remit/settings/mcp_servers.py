@@ -24,6 +24,7 @@ from remit.http.urls import is_issuer
 from remit.nearest import did_you_mean
 from remit.process.enclosure import SandboxTerms
 from remit.redact import line
+from remit.regex import regex
 from remit.settings.expansion import is_sound
 from remit.settings.file import Base
 from remit.settings.mcp import McpServer
@@ -33,7 +34,7 @@ from remit.settings.places import server_folder
 
 _SHOWN: Final = 80
 """Characters of a raw text in a warning."""
-_SECRETS: Final = re.compile(r"[\"']?(?:cmd|command|args|env|url|headers)\b.*", re.IGNORECASE | re.DOTALL)
+_SECRETS: Final = regex(r"[\"']?(?:cmd|command|args|env|url|headers)\b.*", re.IGNORECASE | re.DOTALL)
 """From here on a text that cannot be taken apart may hold secrets of any look."""
 
 
@@ -118,16 +119,16 @@ def _array(text: str, source: str, warnings: list[str]) -> list[Any] | None:
     return None
 
 
-NAME: Final = re.compile("[a-z0-9]+(?:_[a-z0-9]+)*")
+NAME: Final = regex("[a-z0-9]+(?:_[a-z0-9]+)*")
 """A server's name: a segment of a tool's name (remit.tools.names).
 
 The contract takes `[a-z0-9_]+`. Of these, names with `_` at an end or with `__` are refused: models see `__` between
 the parts of a tool's name, so that `a_` with the tool `b` and `a` with the tool `_b` would be one name to them.
 """
-_WIDE: Final = re.compile("[a-z0-9_]+")
+_WIDE: Final = regex("[a-z0-9_]+")
 _ALIASES: Final = ("cmd", "args")
-_VARIABLE: Final = re.compile(r"[^=\0]+")
-_HEADER: Final = re.compile(r"[\w!#$%&'*+.^`|~-]+", re.ASCII)
+_VARIABLE: Final = regex(r"[^=\0]+")
+_HEADER: Final = regex(r"[\w!#$%&'*+.^`|~-]+", re.ASCII)
 _EXPECTED: Final = {
     "command": "a list of texts, the first of them not empty",
     "args": "a list of texts",
@@ -154,7 +155,7 @@ _EXCHANGE: Final = ("identity_provider", "identity_client_id", "identity_client_
 _OAUTH: Final = frozenset({"client_id", "client_secret", "scope", "issuer", "client_metadata_url", *_EXCHANGE})
 _CAPABILITIES: Final = frozenset({"elicitation", "sampling", "roots", "extensions", "experimental"})
 _MOST_MS: Final[Mapping[str, int]] = {"timeout_ms": 86_400_000, "grace_ms": 600_000}
-_AT: Final = re.compile(r"at `\$\.(\w+)")
+_AT: Final = regex(r"at `\$\.(\w+)")
 
 
 def read_server(table: Mapping[str, Any], where: str, base: Base, folder: str) -> McpServer:

@@ -16,13 +16,14 @@ from urllib.parse import urlsplit
 import msgspec
 
 from remit.redact import mask
+from remit.regex import regex
 from remit.settings.file import Base
 
 HIDDEN: Final = "…"
 """Stands for what is not shown."""
-_REFERENCE: Final = re.compile(r"\$\{\w+\}", re.ASCII)
-_RUN: Final = re.compile(r"(?=[A-Za-z]*[0-9])(?=[0-9]*[A-Za-z])[A-Za-z0-9]{16,}")
-_UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
+_REFERENCE: Final = regex(r"\$\{\w+\}", re.ASCII)
+_RUN: Final = regex(r"(?=[A-Za-z]*[0-9])(?=[0-9]*[A-Za-z])[A-Za-z0-9]{16,}")
+_UUID: Final = regex(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 
 
 def address(url: str) -> str:

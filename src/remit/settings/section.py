@@ -10,7 +10,6 @@ The two settings of a part that signs: an Ed25519 key, or a program that prints 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from typing import Annotated, Any, ClassVar, Final, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
@@ -20,6 +19,7 @@ import msgspec
 from remit.errors import SettingsError
 from remit.nearest import did_you_mean
 from remit.redact import MASK, mask
+from remit.regex import regex
 from remit.settings.file import Base
 from remit.settings.pictures import command
 
@@ -30,7 +30,7 @@ Millis = Annotated[int, msgspec.Meta(ge=1, le=86_400_000)]
 Texts = tuple[Annotated[str, msgspec.Meta(min_length=1)], ...]
 Tables = tuple[dict[str, Any], ...]
 T = TypeVar("T", bound=msgspec.Struct)
-_KEY: Final = re.compile(r"at `\$\.(\w+)")
+_KEY: Final = regex(r"at `\$\.(\w+)")
 """The key in what msgspec says of a table."""
 
 

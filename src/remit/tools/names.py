@@ -10,10 +10,10 @@ contains `__` nor begins or ends with `_`. Only the last segment of an MCP tool 
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
 from remit.errors import NameInvalidError
+from remit.regex import regex
 
 MAX_WIRE: Final = 64
 """Characters a model API takes for a tool's name."""
@@ -24,8 +24,8 @@ MODEL: Final = "model"
 
 _SEGMENT: Final = "[a-z0-9]+(?:_[a-z0-9]+)*"
 _MCP_TOOL: Final = "(?:(?!__)[A-Za-z0-9_-])+"
-_NAME: Final = re.compile(rf"(?!mcp\.|model\.){_SEGMENT}(?:\.{_SEGMENT})+|mcp\.{_SEGMENT}\.{_MCP_TOOL}")
-_PROVIDER_ID: Final = re.compile(_SEGMENT)
+_NAME: Final = regex(rf"(?!mcp\.|model\.){_SEGMENT}(?:\.{_SEGMENT})+|mcp\.{_SEGMENT}\.{_MCP_TOOL}")
+_PROVIDER_ID: Final = regex(_SEGMENT)
 _RULE: Final = (
     "A tool's name has two or more segments of lower-case letters, digits and single underscores inside, joined by "
     "dots, such as fs.read, and the first is not model; an MCP tool's is mcp.<server>.<tool>, where <tool> may "

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from remit.regex import regex
 
 if TYPE_CHECKING:
     from remit.http.access import Assertion
@@ -14,7 +15,7 @@ SAMPLE: Final = "sampling/createMessage"
 ROOTS: Final = "roots/list"
 CAPABILITY: Final[Mapping[str, str]] = {ELICIT: "elicitation", SAMPLE: "sampling", ROOTS: "roots"}
 """The capability that a client has to have declared to be asked, by the method."""
-_OF_THE_PROTOCOL: Final = re.compile(
+_OF_THE_PROTOCOL: Final = regex(
     r"(completion|elicitation|logging|prompts|resources|roots|sampling|server|subscriptions|tasks|tools)/"
     r"|initialize$|ping$|notifications/(cancelled|initialized|message|progress|roots|subscriptions|tasks|tools)"
 )

@@ -6,7 +6,6 @@ Every setting counts, but those listed here as harmless: a new setting needs tru
 from __future__ import annotations
 
 import os
-import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import msgspec
 
 from remit.errors import SettingsError
+from remit.regex import regex
 from remit.settings import Settings
 from remit.settings.file import MAX_BYTES, read_plain
 from remit.settings.table import table
@@ -33,7 +33,7 @@ HARMLESS: Final = frozenset({
 """Settings that run nothing, allow nothing, send nothing and lead nowhere, whatever their value."""
 _UNREADABLE: Final = b"\0"
 """Stands for a file that cannot be read: it is of no form."""
-_VARIABLE: Final = re.compile(r"(?<!\$)\$\{([A-Za-z_]\w*)")
+_VARIABLE: Final = regex(r"(?<!\$)\$\{([A-Za-z_]\w*)")
 _STRICTER: Final = frozenset({"ask", "deny"})
 
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from remit.files.words import compounds, query_words, spaced, stem, words
+from remit.regex import regex
 
 _TERMS_MOST: Final = 32
 _SNIPPET: Final = 240
@@ -22,7 +23,7 @@ _PRIORS: Final = (
     (0.7, r"(?:^|/)(?:examples?|samples?|demos?|fixtures?|vendor|third_party|(?:changelog|changes|news)[^/]*)(?:/|$)"),
     (0.6, r"\.(?:csv|tsv|json|jsonl|ndjson|xml|svg|lock|log|pem|po|map|min\.js)$"),  # data
 )
-_KINDS: Final = tuple((factor, re.compile(pattern, re.IGNORECASE)) for factor, pattern in _PRIORS)
+_KINDS: Final = tuple((factor, regex(pattern, re.IGNORECASE)) for factor, pattern in _PRIORS)
 
 
 def expression(query: str) -> str:

@@ -14,7 +14,6 @@ after a line, and in the middle of one only where a single line is longer than a
 from __future__ import annotations
 
 import os
-import re
 import zlib
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
@@ -31,6 +30,7 @@ from remit.errors import ProviderError
 from remit.files.outline import PartMark, outline, scopes
 from remit.files.text import ReadableText
 from remit.files.words import apart, spaced
+from remit.regex import regex
 from remit.threads import StopEvent, wait_for_lock
 
 LONGEST: Final = 1_500
@@ -38,7 +38,7 @@ LONGEST: Final = 1_500
 _SHORTEST: Final = 350
 """A heading or definition does not end a passage that is shorter: two small ones are read together."""
 _PARAGRAPH_FROM: Final = 700
-_PARAGRAPH: Final = re.compile(r"\n(?:[ \t\r]*+\n|(?=(?:[-*+•]|\d{1,3}[.)])[ \t]))")
+_PARAGRAPH: Final = regex(r"\n(?:[ \t\r]*+\n|(?=(?:[-*+•]|\d{1,3}[.)])[ \t]))")
 """The end of a paragraph: an empty line, or the line before an item of a list."""
 
 

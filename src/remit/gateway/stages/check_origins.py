@@ -5,7 +5,6 @@ The ledgers of conversations under way: each grows with its conversation, so tha
 
 from __future__ import annotations
 
-import re
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -23,6 +22,7 @@ from remit.origins.ledger import OriginLedger, OriginSource
 from remit.policy.decision import Decision
 from remit.policy.levels import effective_level
 from remit.policy.verdict import TAINT_IDS
+from remit.regex import regex
 from remit.tools.meta import Level
 
 if TYPE_CHECKING:
@@ -232,7 +232,7 @@ def _result(open_: _Open, result: ToolMessage, conversation: Conversation, prove
 
 
 _SESSION: Final = "session/"
-_OWN_TOOL: Final = re.compile(r"(?:^|_)remit[_.]")
+_OWN_TOOL: Final = regex(r"(?:^|_)remit[_.]")
 """Names of tools of Remit's MCP server, as agents tell them to models."""
 _TELLING: Final = 4
 """Characters from which on a part of a value is taken to come from where it stands."""

@@ -13,9 +13,10 @@ import msgspec
 
 from remit.canonical import BEYOND, MAX_DIGITS
 from remit.jobs.plans.problem import MAX_DEPTH, MAX_VALUES, Marks, Path, Place, PlanProblem, cut, show_path
+from remit.regex import regex
 
-_INTEGER: Final = re.compile(r"-?(?:0|[1-9][0-9]*)")
-_DECIMAL: Final = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
+_INTEGER: Final = regex(r"-?(?:0|[1-9][0-9]*)")
+_DECIMAL: Final = regex(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 
 
 class UnreadablePlanError(Exception):
@@ -107,8 +108,8 @@ def number(text: str) -> int | float | None:
     return float(text) if _DECIMAL.fullmatch(text) else None
 
 
-_SPACE: Final = re.compile(r"[ \t\r\n]*")
-_TOKEN: Final = re.compile(r'[{}\[\],:]|"(?:[^"\\\x00-\x1f]|\\.)*"|[^ \t\r\n{}\[\],:"]+')
+_SPACE: Final = regex(r"[ \t\r\n]*")
+_TOKEN: Final = regex(r'[{}\[\],:]|"(?:[^"\\\x00-\x1f]|\\.)*"|[^ \t\r\n{}\[\],:"]+')
 _WORDS: Final = {"true": True, "false": False, "null": None}
 _CLOSES: Final = {"{": "}", "[": "]"}
 _VALUE: Final = "a value"

@@ -39,6 +39,7 @@ from remit.errors import VersionError
 from remit.jobs.plans import problem as shape
 from remit.jobs.plans.problem import InvalidPlanError, PlanProblem, cut, near, one_of, show_duration
 from remit.jobs.plans.references import Reference, kind_of, references
+from remit.regex import regex
 
 SCHEMA_VERSION: Final = "taskgraph-v1"
 MAX_ITEMS: Final = 1_000
@@ -300,11 +301,11 @@ def _duration(millis: int | None) -> str | None:
 MAX_NODES: Final = 2_000
 MAX_CONCURRENCY: Final = 1_000
 
-ID: Final = re.compile(r"[a-z][a-z0-9_-]{0,63}")
-INPUT_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
-TOOL: Final = re.compile(r"[a-z0-9_]+(?:\.[A-Za-z0-9_-]+)*")
-RECIPE: Final = re.compile(r"[a-z][a-z0-9_]*(?:\.[a-z][a-z0-9_]*)*")
-SIGNAL: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:/-]{0,127}")
+ID: Final = regex(r"[a-z][a-z0-9_-]{0,63}")
+INPUT_NAME: Final = regex(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
+TOOL: Final = regex(r"[a-z0-9_]+(?:\.[A-Za-z0-9_-]+)*")
+RECIPE: Final = regex(r"[a-z][a-z0-9_]*(?:\.[a-z][a-z0-9_]*)*")
+SIGNAL: Final = regex(r"[A-Za-z0-9_][A-Za-z0-9_.:/-]{0,127}")
 
 RECIPES: Final = {"model": "ask_model", "agent": "agent"}
 """Recipes of Remit's own that a node names in one word, with their input."""
@@ -411,7 +412,7 @@ TASKGRAPH_V1: Final[dict[str, Any]] = {
 """The document that `remit run FILE` takes."""
 
 
-_FORMAT: Final = re.compile(r"taskgraph-v([1-9][0-9]{0,5})")
+_FORMAT: Final = regex(r"taskgraph-v([1-9][0-9]{0,5})")
 _NEWER: Final = "Upgrade Remit here, or leave the job to a worker that has the newer one."
 _OTHER: Final = "Resume the job where matching code runs, or cancel it."
 

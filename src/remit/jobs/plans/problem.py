@@ -8,7 +8,6 @@ Whether a document is JSON, and small enough to look at: checked first, and with
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
@@ -18,6 +17,7 @@ from remit.canonical import BEYOND, MAX_DIGITS
 from remit.codes import Code
 from remit.errors import PlanError
 from remit.nearest import nearest
+from remit.regex import regex
 
 Path = tuple[str | int, ...]
 """The way to a value from the document's root: keys and positions."""
@@ -186,7 +186,7 @@ def _fault(value: Any) -> tuple[str, str] | None:
 
 _UNITS: Final = (("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1))
 """Unit and its milliseconds, the largest first, as they must follow each other."""
-FORM: Final = re.compile("".join(rf"(?:([0-9]{{1,12}}){unit})?" for unit, _ in _UNITS))
+FORM: Final = regex("".join(rf"(?:([0-9]{{1,12}}){unit})?" for unit, _ in _UNITS))
 _LONGEST_MS: Final = 10 * 366 * 86_400_000
 
 EXPECTED: Final = "a duration such as 500ms, 10s or 1h30m"

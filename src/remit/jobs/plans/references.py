@@ -7,7 +7,6 @@ also stand before a reference, every two dollars right before `{` are one (`$$${
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any, Final, NoReturn
@@ -16,6 +15,7 @@ import msgspec
 
 from remit.codes import Code
 from remit.errors import PlanError, RunError
+from remit.regex import regex
 
 INPUTS: Final = "inputs"
 ITEM: Final = "item"
@@ -25,13 +25,11 @@ RESERVED: Final = frozenset({INPUTS, ITEM, INDEX})
 RESULT_FIELDS: Final = ("ok", "value", "code", "reason", "by", "failures")
 """The fields of a node's result; a bare `${node}` is its `value`."""
 
-_OPENING: Final = re.compile(r"(\$+)\{")
-_EXPRESSION: Final = re.compile(
-    r'[ \t]*([A-Za-z_][A-Za-z0-9_-]*)((?:\.[A-Za-z0-9_-]+|\["(?:[^"\\\n]|\\.)*"\])*)[ \t]*\}'
-)
-_SEGMENT: Final = re.compile(r'\.([A-Za-z0-9_-]+)|\[("(?:[^"\\\n]|\\.)*")\]')
-_PLAIN: Final = re.compile(r"[A-Za-z0-9_-]+")
-_POSITION: Final = re.compile(r"0|[1-9][0-9]{0,8}")
+_OPENING: Final = regex(r"(\$+)\{")
+_EXPRESSION: Final = regex(r'[ \t]*([A-Za-z_][A-Za-z0-9_-]*)((?:\.[A-Za-z0-9_-]+|\["(?:[^"\\\n]|\\.)*"\])*)[ \t]*\}')
+_SEGMENT: Final = regex(r'\.([A-Za-z0-9_-]+)|\[("(?:[^"\\\n]|\\.)*")\]')
+_PLAIN: Final = regex(r"[A-Za-z0-9_-]+")
+_POSITION: Final = regex(r"0|[1-9][0-9]{0,8}")
 _SHOWN: Final = 8
 """Keys of an object that a message names."""
 _SHORT: Final = 200

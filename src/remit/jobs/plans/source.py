@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Final
@@ -11,13 +10,14 @@ from remit.codes import Code
 from remit.jobs.plans.check import read_plan
 from remit.jobs.plans.document import PlanDocument, UnreadablePlanError, read_json
 from remit.jobs.plans.problem import InvalidPlanError, Place, PlanProblem
+from remit.regex import regex
 from remit.settings.file import read_plain
 
 if TYPE_CHECKING:
     from remit.jobs.plans.plan import Plan
 
 MAX_BYTES: Final = 1024 * 1024
-_UNPRINTABLE: Final = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue002-\ufffd\U00010000-\U0010ffff]")
+_UNPRINTABLE: Final = regex("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue002-\ufffd\U00010000-\U0010ffff]")
 """Characters that a plan may not hold as they are: control characters, lone surrogates, and the two that yaml_text.py
 needs.
 """

@@ -10,13 +10,13 @@ braces are hidden from the parser behind two characters of private use, one for 
 
 from __future__ import annotations
 
-import re
 from typing import Any, Final
 
 import yaml
 
 from remit.jobs.plans.document import PlanDocument, UnreadablePlanError, number
 from remit.jobs.plans.problem import Place
+from remit.regex import regex
 
 LOADERS: Final[list[Any]] = [getattr(yaml, "CSafeLoader", yaml.SafeLoader), yaml.SafeLoader]
 """The one that is used, which is the fast one where the package was built with it, and the one that is always there."""
@@ -25,7 +25,7 @@ _WORDS: Final = {
     **dict.fromkeys(("true", "True", "TRUE"), True),
     **dict.fromkeys(("false", "False", "FALSE"), False),
 }
-_REFERENCE: Final = re.compile(r"\$\{([A-Za-z0-9_.-]+)\}")
+_REFERENCE: Final = regex(r"\$\{([A-Za-z0-9_.-]+)\}")
 _HIDDEN: Final = "$\ue000\\1\ue001"
 _RESTORED: Final = {0xE000: "{", 0xE001: "}"}
 _YAML: Final = "valid YAML"

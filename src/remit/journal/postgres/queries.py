@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -37,6 +36,7 @@ from remit.journal.postgres.groups import CommitGroup
 from remit.journal.references import names_in
 from remit.journal.scan import page, reach
 from remit.journal.sharded.shard import Size
+from remit.regex import regex
 
 if TYPE_CHECKING:
     import asyncpg
@@ -213,7 +213,7 @@ _WHOLE_JOURNAL_S: Final = 3_600.0
 _LAST_CHARACTER: Final = "\U0010ffff"
 
 
-_PLAIN: Final = re.compile("[a-z]{1,20}")
+_PLAIN: Final = regex("[a-z]{1,20}")
 _EQUAL: Final = "key = {0} AND left(value, 200) = left({1}, 200) AND value = {1}"
 _SIZED: Final = "key = {{0}} AND type = {{1}} AND size {operator} {{2}}"
 _FEW: Final = f"SELECT count(*) FROM (SELECT FROM labels WHERE {{terms}} LIMIT {MANY}) AS fit"  # noqa: S608 - fixed parts

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import re
 import socket
 import ssl
 from collections.abc import Awaitable, Callable
@@ -25,6 +24,7 @@ from remit.errors import JournalError, SettingsError
 from remit.journal.commit import journal_closed
 from remit.journal.postgres.functions import ENDED, HELD
 from remit.journal.retirement import busy, refusal
+from remit.regex import regex
 
 if TYPE_CHECKING:
     import asyncpg
@@ -339,7 +339,7 @@ async def persist(ask: Callable[[], Awaitable[T]], where: str, drop: Callable[[]
 
 
 _SCHEMA: Final = "remit"
-_NAME: Final = re.compile(r"[a-z_][a-z0-9_]{0,49}")
+_NAME: Final = regex(r"[a-z_][a-z0-9_]{0,49}")
 
 
 class Address(msgspec.Struct, frozen=True):

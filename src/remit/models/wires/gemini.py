@@ -28,6 +28,7 @@ from remit.models.prompt import Ask
 from remit.models.reply import Delta, ModelReply, Stop, TokenUsage, Watch
 from remit.models.wires.wire import WireFailure, count, event, json_text, obj, objs, part, parts, said, text
 from remit.models.wires.wire import body as json_body
+from remit.regex import regex
 
 _STOPS: Final[Mapping[str, Stop]] = {
     "STOP": "answer",
@@ -62,8 +63,8 @@ _LEVELS: Final = {
 }
 _AGAIN: Final = frozenset({"MALFORMED_FUNCTION_CALL", "MALFORMED_RESPONSE", "UNEXPECTED_TOOL_CALL"})
 """The model wrote what the provider could not read: another answer may be better."""
-_SAFE: Final = re.compile(r"[^A-Za-z0-9._~-]")
-_DELAY: Final = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)s")
+_SAFE: Final = regex(r"[^A-Za-z0-9._~-]")
+_DELAY: Final = regex(r"(\d{1,9}(?:\.\d{1,9})?)s")
 _TOO_LONG: Final = "input token count"
 _DAILY: Final = "PerDay"
 

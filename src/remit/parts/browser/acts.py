@@ -24,6 +24,7 @@ from remit.files.hypertext import TooDeepError, page_text
 from remit.http.urls import InvalidUrlError, checked, place_of
 from remit.parts.browser.conversation import ACT_S, BrowserConversation, BrowserFile, Tab
 from remit.parts.browser.launch import BrowserError, browser_error
+from remit.regex import regex
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Mapping
@@ -36,9 +37,9 @@ if TYPE_CHECKING:
 
 
 MASK: Final = "***"
-_QUOTED: Final = re.compile(r" *- '((?:[^']|'')*)'(:.*)?", re.DOTALL)
-_KEY: Final = re.compile(r'(?P<role>[a-z]+)(?P<name> "(?:[^"\\]|\\.)*")?(?P<attributes>(?: \[[^\[\]"]*\])*)')
-_REF: Final = re.compile(r" \[ref=((?:f\d+)?e\d+)\]")
+_QUOTED: Final = regex(r" *- '((?:[^']|'')*)'(:.*)?", re.DOTALL)
+_KEY: Final = regex(r'(?P<role>[a-z]+)(?P<name> "(?:[^"\\]|\\.)*")?(?P<attributes>(?: \[[^\[\]"]*\])*)')
+_REF: Final = regex(r" \[ref=((?:f\d+)?e\d+)\]")
 
 
 class SnapshotLine(NamedTuple):

@@ -30,6 +30,7 @@ from remit.parts.browser.program import FLAGS, INSTALL, find
 from remit.process.child import Tail
 from remit.process.enclosure import MB, PROXY_PORT, FolderMount, RunLimits, SandboxUnavailableError, Spec, python
 from remit.redact import line
+from remit.regex import regex
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -62,7 +63,7 @@ _TABLE: Final = (
     (r"Unknown key", Code.InvalidInput, "there is no such key; keys are named like Enter, Escape, Tab, ArrowDown, a"),
     (r"not an? <(?:input|select|textarea)>|Element is not", Code.InvalidInput, "the element cannot take this"),
 )
-_NET: Final = re.compile(r"net::ERR_\w+")
+_NET: Final = regex(r"net::ERR_\w+")
 
 
 class BrowserError(ProviderError):

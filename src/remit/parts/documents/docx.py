@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 
 from remit.files.parse_job import Parsed, ParseJob, Refused, joined
 from remit.parts.documents.package import EnoughError, Package, XmlTarget, number_of, read_package
+from remit.regex import regex
 
 _LEVELS: Final = 9
 _ROMAN: Final = ((1000, "m"), (900, "cm"), (500, "d"), (400, "cd"), (100, "c"), (90, "xc"), (50, "l"), (40, "xl"),
@@ -121,7 +122,7 @@ def _shown(number: int, form: str) -> str:
 
 _MAIN: Final = "word/document.xml"
 _NOTES: Final = ("footnotes", "endnotes")
-_HEADING: Final = re.compile(r"heading ?([1-6])|(title)", re.IGNORECASE)
+_HEADING: Final = regex(r"heading ?([1-6])|(title)", re.IGNORECASE)
 _SIGNS: Final = {"tab": "\t", "br": "\n", "cr": "\n", "noBreakHyphen": "-"}
 _OFF: Final = frozenset({"0", "false", "off"})
 _WIDEST: Final = 100

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import posixpath
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
@@ -25,6 +24,7 @@ from remit.parts.documents.package import (
     part_of,
     read_package,
 )
+from remit.regex import regex
 
 _CONTAINER = "META-INF/container.xml"
 _ENCRYPTION = "META-INF/encryption.xml"
@@ -108,7 +108,7 @@ class _Book(XmlTarget):
             self.title += text
 
 
-_WORD: Final = re.compile(r"[\w+#.-]{1,30}")
+_WORD: Final = regex(r"[\w+#.-]{1,30}")
 
 
 def read_notebook(job: ParseJob) -> Parsed | Refused:

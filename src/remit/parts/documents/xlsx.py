@@ -7,22 +7,22 @@ result; dates and percentages as they are shown. Hidden sheets, rows and columns
 from __future__ import annotations
 
 import datetime as dt
-import re
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Final
 
 from remit.files.parse_job import Parsed, ParseJob, Refused, joined
 from remit.parts.documents.package import EnoughError, Package, XmlTarget, number_of, read_package
+from remit.regex import regex
 
 _MAIN: Final = "xl/workbook.xml"
 _TRUE: Final = frozenset({"1", "true"})
 _DATES: Final = {*range(14, 23), *range(27, 37), *range(45, 48), *range(50, 59)}
 """Formats of dates and times that need no definition."""
 _PERCENT: Final = {9, 10}
-_PLAIN: Final = re.compile(r'"[^"]*"|\\.|\[[^\]]*\]|_.|\*.')
+_PLAIN: Final = regex(r'"[^"]*"|\\.|\[[^\]]*\]|_.|\*.')
 """Parts of a format that it shows as they stand, its colours and its conditions."""
-_CELL: Final = re.compile(r"([A-Z]{1,3})[0-9]{1,7}")
+_CELL: Final = regex(r"([A-Z]{1,3})[0-9]{1,7}")
 _WIDEST: Final = 16_384
 _EPOCH: Final = dt.datetime(1899, 12, 30)  # noqa: DTZ001 - a workbook knows no time zone
 _EPOCH_1904: Final = dt.datetime(1904, 1, 1)  # noqa: DTZ001 - the same

@@ -9,7 +9,6 @@ one and the same.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
@@ -29,6 +28,7 @@ from remit.parts.golden.file import Golden, checked_name
 from remit.record.heads import head_of
 from remit.redact import MASK, mask
 from remit.redact.clues import names_secret
+from remit.regex import regex
 
 if TYPE_CHECKING:
     from remit.journal.event import Event
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 _LEAST: Final = 6
 """Characters from which on a secret is looked for inside other texts; a shorter one only where it stands alone."""
 _DEPTH: Final = 64
-_STRINGS: Final = re.compile(r'"((?:[^"\\]|\\.)*)"(?:\s*:\s*"((?:[^"\\]|\\.)*)")?')
+_STRINGS: Final = regex(r'"((?:[^"\\]|\\.)*)"(?:\s*:\s*"((?:[^"\\]|\\.)*)")?')
 """A string of JSON, and the one that it is the name of."""
 
 

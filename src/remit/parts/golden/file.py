@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 import stat
 from base64 import b64decode, b64encode
 from collections.abc import Iterable
@@ -27,6 +26,7 @@ from remit.atomic import replace_file
 from remit.canonical import sha256
 from remit.codes import Code
 from remit.errors import RemitError, UsageError
+from remit.regex import regex
 
 FORMAT: Final = 1
 SUFFIX: Final = ".golden.jsonl"
@@ -36,7 +36,7 @@ MAX_LINES: Final = 400_000
 _FRAME: Final = 2
 """Lines of a file without an event."""
 MAX_FILES: Final = 20_000
-_NAME: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,99}")
+_NAME: Final = regex(r"[a-z0-9][a-z0-9._-]{0,99}")
 _AGAIN: Final = "Export it again: remit golden add JOB."
 
 

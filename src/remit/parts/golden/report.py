@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Final
 from xml.etree import ElementTree as ET
 
 from remit.parts.golden.noun import CLASSES, call_words, drift_words, reread_words
+from remit.regex import regex
 
 if TYPE_CHECKING:
     from remit.parts.golden.noun import CheckedJob, CheckReport, Class
@@ -15,7 +15,7 @@ _MARKS: Final = {"same": "✓", "annotation_only": "✓", "compatible": "✓", "
 _ROWS: Final = 500
 """Jobs that a table of Markdown holds; the service that shows it cuts longer ones anywhere."""
 _LONG: Final = 300
-_UNFIT: Final = re.compile("[^\t\n -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_UNFIT: Final = regex("[^\t\n -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def junit(report: CheckReport, fail: Class) -> bytes:

@@ -16,6 +16,7 @@ import msgspec
 
 from remit.canonical import canonical, sha256
 from remit.errors import NotCanonicalError
+from remit.regex import regex
 
 RULES_VERSION: Final = 1
 Results = Literal["strict", "aside"]
@@ -47,18 +48,18 @@ _VALUES: Final = frozenset(
 _ITEMS: Final = frozenset({"message", "reasoning"})
 _RESULTS: Final = frozenset({"tool_result", "function_call_output", "custom_tool_call_output"})
 _CUE: Final = r"(today'?s date(?: is|:)?|current date(?: is|:)?|current month is|<current_date>)"
-_DATE: Final = re.compile(rf"(?i){_CUE}(\s*)(?:[a-z]{{3,9}},? ){{0,3}}(?:\d{{1,2}},? )?\d{{4}}(?:-\d{{2}}-\d{{2}})?")
-_ZONE: Final = re.compile(r"<timezone>[^<]{0,60}</timezone>")
-_UUID: Final = re.compile(r"\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b")
+_DATE: Final = regex(rf"(?i){_CUE}(\s*)(?:[a-z]{{3,9}},? ){{0,3}}(?:\d{{1,2}},? )?\d{{4}}(?:-\d{{2}}-\d{{2}})?")
+_ZONE: Final = regex(r"<timezone>[^<]{0,60}</timezone>")
+_UUID: Final = regex(r"\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b")
 _WRAPPERS: Final = (
-    re.compile(r"\b(Chunk ID: )[0-9a-f]+"),
-    re.compile(r"\b(Wall time: )[\d.]+( seconds)?"),
-    re.compile(r"\b(Process Group PGID: )\d+"),
+    regex(r"\b(Chunk ID: )[0-9a-f]+"),
+    regex(r"\b(Wall time: )[\d.]+( seconds)?"),
+    regex(r"\b(Process Group PGID: )\d+"),
 )
-_EXIT: Final = re.compile(r"(?i)(?:exit(?:ed)?(?: with)?(?: code| status)?|exit code:?)[ :]+(-?\d+)")
-_SKILLS: Final = re.compile(r"(?:\s*<skill>.*?</skill>)+", re.DOTALL)
-_SKILL: Final = re.compile(r"<skill>.*?</skill>", re.DOTALL)
-_AVAILABLE: Final = re.compile(r"\(Available: ('[^()]*')\)")
+_EXIT: Final = regex(r"(?i)(?:exit(?:ed)?(?: with)?(?: code| status)?|exit code:?)[ :]+(-?\d+)")
+_SKILLS: Final = regex(r"(?:\s*<skill>.*?</skill>)+", re.DOTALL)
+_SKILL: Final = regex(r"<skill>.*?</skill>", re.DOTALL)
+_AVAILABLE: Final = regex(r"\(Available: ('[^()]*')\)")
 _SHOWN: Final = 80
 
 

@@ -38,6 +38,7 @@ from remit.models.reply import Delta, ModelReply, TokenUsage, Watch
 from remit.models.wires.wire import WireFailure
 from remit.parts.model_gateway.kinds import End, ModelGatewayAnswered
 from remit.parts.model_gateway.wires import closed_calls, whole_events
+from remit.regex import regex
 
 if TYPE_CHECKING:
     from remit.clock import Clock
@@ -70,7 +71,7 @@ _KEYS: Final = frozenset({"authorization", "x-api-key", "x-goog-api-key", "cooki
 """Headers that stay here: Remit's token stands in them, or they are about this connection."""
 _READABLE: Final = ("gzip", "deflate")
 _KEPT_HEADERS: Final = ("content-type", "content-encoding", "request-id", "x-request-id", "retry-after")
-_DATA: Final = re.compile(rb"^data: ?(.*)$", re.MULTILINE)
+_DATA: Final = regex(rb"^data: ?(.*)$", re.MULTILINE)
 _MAX_ERROR_BYTES: Final = 64 * 1024
 _BLOCK: Final = b"\n\n"
 

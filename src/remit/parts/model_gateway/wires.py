@@ -18,11 +18,12 @@ from remit.models.wires.gemini import Gemini, GeminiReducer
 from remit.models.wires.openai_chat import ChatReducer, OpenAIChat
 from remit.models.wires.openai_responses import OpenAIResponses, ResponsesReducer
 from remit.models.wires.wire import Reducer, Wire, obj, objs, text
+from remit.regex import regex
 
 Kind = Literal["model", "count", "aside", "other"]
 """A question to a model; a count of its tokens, which is free; a look at a list; anything else of the provider's."""
 _LIMITED: Final = 429
-_GEMINI_MODEL: Final = re.compile(r"models/([^/:]+):(stream)?[gG]enerateContent")
+_GEMINI_MODEL: Final = regex(r"models/([^/:]+):(stream)?[gG]enerateContent")
 _encode: Final = msgspec.json.Encoder().encode
 
 

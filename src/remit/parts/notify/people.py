@@ -22,6 +22,7 @@ from remit.jobs.plans.problem import EXPECTED, parse_duration
 from remit.parts.notify.settings import NotifySettings
 from remit.parts.notify.target import OPEN, NotifyTarget, target_of
 from remit.policy.groups import PROVIDED, parse_groups
+from remit.regex import regex
 from remit.settings.model import Settings
 from remit.settings.parts import settings_of
 from remit.settings.section import About, Section, Tables, converted
@@ -34,9 +35,9 @@ if TYPE_CHECKING:
 
 NAME: Final = "people"
 _FORMS: Final = {
-    "slack": re.compile(r"[TE][A-Z0-9]{1,20}/[UW][A-Z0-9]{1,20}"),
-    "telegram": re.compile(r"[0-9]{1,20}"),
-    "email": re.compile(r"[^\s@<>,;:\"\\]+@[^\s@<>,;:\"\\]+", re.ASCII),
+    "slack": regex(r"[TE][A-Z0-9]{1,20}/[UW][A-Z0-9]{1,20}"),
+    "telegram": regex(r"[0-9]{1,20}"),
+    "email": regex(r"[^\s@<>,;:\"\\]+@[^\s@<>,;:\"\\]+", re.ASCII),
 }
 _EXAMPLES: Final = {
     "slack": "T0123/U0456, the workspace and the member ID",
@@ -166,7 +167,7 @@ def _absence(entry: PersonEntry, where: str) -> tuple[Window, str] | None:
     return None if window is None else (window, entry.delegate)
 
 
-_TURN: Final = re.compile(r"(\S+)(?: after (\S+))?")
+_TURN: Final = regex(r"(\S+)(?: after (\S+))?")
 _SIGN: Final = "@"
 
 

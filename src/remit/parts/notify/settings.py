@@ -1,13 +1,13 @@
 """The section `[[notify]]`."""
 
-import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Annotated, Any, ClassVar, Final
 
+from remit.regex import regex
 from remit.settings.pictures import HIDDEN, address, command, names, plain, tables
 from remit.settings.section import About, Section, Tables
 
-_VARIABLE: Final = re.compile(r"(?<!\$)\$\{([A-Za-z_]\w*)")
+_VARIABLE: Final = regex(r"(?<!\$)\$\{([A-Za-z_]\w*)")
 _FIELDS: Final[Mapping[str, Callable[[Any], Any]]] = {
     **dict.fromkeys(
         (

@@ -16,6 +16,7 @@ from remit.errors import PolicyError, SettingsError
 from remit.jobs.plans.problem import EXPECTED, parse_duration
 from remit.policy.condition import Window, parse_window
 from remit.policy.table import Table
+from remit.regex import regex
 from remit.settings.expansion import expand
 from remit.settings.pictures import address, program
 from remit.settings.section import converted
@@ -52,12 +53,12 @@ OPEN: Final[tuple[EventName, ...]] = ("question", "stuck", "uncertain")
 """The events that someone can settle, so that telling them later makes sense."""
 PERSON: Final = "person"
 """The place of a target whose people are told each in their own."""
-_NAME: Final = re.compile("[a-z0-9][a-z0-9_-]{0,63}")
-_SLACK: Final = re.compile(r"[CGD][A-Z0-9]{1,20}")
-_TELEGRAM: Final = re.compile(r"-?[0-9]{1,16}", re.ASCII)
+_NAME: Final = regex("[a-z0-9][a-z0-9_-]{0,63}")
+_SLACK: Final = regex(r"[CGD][A-Z0-9]{1,20}")
+_TELEGRAM: Final = regex(r"-?[0-9]{1,16}", re.ASCII)
 _SHORTEST: Final = 16
 """Characters of a secret from which a key follows."""
-_ADDRESS: Final = re.compile(r"[^\s@<>,;:\"\\]+@[^\s@<>,;:\"\\]+", re.ASCII)
+_ADDRESS: Final = regex(r"[^\s@<>,;:\"\\]+@[^\s@<>,;:\"\\]+", re.ASCII)
 _WAYS: Final[Mapping[str, tuple[str, ...]]] = {
     "url": ("format", "secret", "headers"),
     "email": ("from", "smtp", "user", "password"),

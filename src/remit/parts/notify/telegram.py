@@ -11,7 +11,6 @@ Sources: core.telegram.org/bots/api, "getUpdates", "CallbackQuery", "sendMessage
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -26,6 +25,7 @@ from remit.parts.notify.method import ask
 from remit.parts.notify.occasion import notification_of
 from remit.parts.notify.sender import AttemptEnd
 from remit.redact import line
+from remit.regex import regex
 from remit.settings.expansion import expand
 
 if TYPE_CHECKING:
@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 
 CHANNEL: Final = "telegram"
 _API: Final = "https://api.telegram.org"
-_TOKEN: Final = re.compile(r"[0-9]{1,20}:[A-Za-z0-9_-]{1,100}")
-_BUTTON: Final = re.compile(r"([ad])([0-9a-f]{32})(\S{1,31})")
+_TOKEN: Final = regex(r"[0-9]{1,20}:[A-Za-z0-9_-]{1,100}")
+_BUTTON: Final = regex(r"([ad])([0-9a-f]{32})(\S{1,31})")
 _DIGITS: Final = 32
 _TITLE: Final = 120
 _CUT: Final = 1_900

@@ -23,31 +23,32 @@ from typing import Final, Literal, NamedTuple
 from remit.files.outline import outline
 from remit.files.text import is_prose
 from remit.files.words import STOP, compounds, query_words, stem, words
+from remit.regex import regex
 
 _LONGEST: Final = 700
 _SHORTEST: Final = 20
 _WORDS_FEWEST: Final = 4
 
-_TRIPLE: Final = re.compile(r"[rRbBuUfF]{0,2}\"\"\"|[rRbBuUfF]{0,2}'''")
-_COMMENT: Final = re.compile(r"[ \t]*(?P<leader>#+[:!|]?|//+[/!]?|--+|;+|/\*+!?|\*+/?|<!--)(?=\s|\Z)[ \t]*")
-_ITEM: Final = re.compile(r"[ \t]*(?:[-*+•]|\(?(?:\d{1,3}|[a-z])[.)])[ \t]+(?=\S)")
-_HEADING: Final = re.compile(r" {0,3}#{1,6}[ \t]")
-_RULE: Final = re.compile(r"[ \t]*(?=\S)[=\-~^\"'`+*#_.|: ]{3,}[ \t\r]*\Z")
-_ENDS: Final = re.compile(
+_TRIPLE: Final = regex(r"[rRbBuUfF]{0,2}\"\"\"|[rRbBuUfF]{0,2}'''")
+_COMMENT: Final = regex(r"[ \t]*(?P<leader>#+[:!|]?|//+[/!]?|--+|;+|/\*+!?|\*+/?|<!--)(?=\s|\Z)[ \t]*")
+_ITEM: Final = regex(r"[ \t]*(?:[-*+•]|\(?(?:\d{1,3}|[a-z])[.)])[ \t]+(?=\S)")
+_HEADING: Final = regex(r" {0,3}#{1,6}[ \t]")
+_RULE: Final = regex(r"[ \t]*(?=\S)[=\-~^\"'`+*#_.|: ]{3,}[ \t\r]*\Z")
+_ENDS: Final = regex(
     r"[.!?]++[\"'\u201d\u2019)\]`*_]*(?=\s+[\"'\u201c\u2018(\[`*_]*[A-Z0-9_])"
     r"|[\u3002\uff01\uff1f]+[\u201d\u2019\u300d\u300f\uff09]*"
 )
-_ABBREVIATED: Final = re.compile(
+_ABBREVIATED: Final = regex(
     r"(?:\b(?:e\.?g|i\.?e|etc|vs|cf|al|approx|resp|incl|esp|nr|fig|sec|dr|mr|mrs|ms|prof|st|jr|sr|inc|ltd|u\.s|p|pp)"
     r"|\b[A-Za-z])\.\Z",
     re.IGNORECASE,
 )
-_ROW: Final = re.compile(r"[ \t]*\|[ \t]*(?=\S)")
-_SIGNS: Final = re.compile(r"[()\[\]{}=<>;:_|\\/+*%@$&#\"]")
+_ROW: Final = regex(r"[ \t]*\|[ \t]*(?=\S)")
+_SIGNS: Final = regex(r"[()\[\]{}=<>;:_|\\/+*%@$&#\"]")
 _SIGNS_USUAL: Final = 0.2
 """Signs per word that prose about code has, with its names and parentheses."""
 _SIGNS_COST: Final = 1.6
-_CODE_LINE: Final = re.compile(
+_CODE_LINE: Final = regex(
     r"[ \t]*+(?:(?:if|for|while|with|return|raise|import|from|def|class|else|elif|try|except|assert|const|let|var)\b"
     r"[^\n]*[(:;{=]"
     r"|[\w.\[\]]++(?:[ \t]*[-+*/|&]?=[ \t]|\([^\n]*\)[ \t]*$)"

@@ -25,6 +25,7 @@ from remit.models.message import system, user
 from remit.models.thread import EMPTY
 from remit.parts.recipes.evidence import ChosenClaim, EvidencePiece, best
 from remit.parts.recipes.report import Unread
+from remit.regex import regex
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -354,8 +355,8 @@ _FORMS: Final = str.maketrans(
 _AROUND: Final = "'\"\u2026 "
 _FEWEST: Final = 12
 """Characters of a quotation that says something; of a script without blanks half as many."""
-_NUMBER: Final = re.compile(r"\d(?:[\d.,]*\d)?")
-_WITHIN: Final = re.compile(r"[.,]\d")
+_NUMBER: Final = regex(r"\d(?:[\d.,]*\d)?")
+_WITHIN: Final = regex(r"[.,]\d")
 """The rest of a number."""
 
 

@@ -22,11 +22,12 @@ import msgspec
 
 from remit.files.text import suffix_of
 from remit.parts.recipes.evidence import ChosenClaim, Kind
+from remit.regex import regex
 
-_CODE_SPAN: Final = re.compile(r"(?<!`)(`{1,2})(?!`)([^`\\\[\]<>!]+)(?<!`)\1(?!`)")
-_ACTIVE: Final = re.compile(r"[`*\[<]|~(?=~)|(?<![^\W_])_+|_+(?![^\W_])|&(?=#?\w)|\\(?=[!-/:-@\[-`{-~]|\Z)")
-_UNSEEN: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202f\u2060-\u2069\ufeff]")
-_LINK: Final = re.compile(r"https?://[^\s<>\"\\]+")
+_CODE_SPAN: Final = regex(r"(?<!`)(`{1,2})(?!`)([^`\\\[\]<>!]+)(?<!`)\1(?!`)")
+_ACTIVE: Final = regex(r"[`*\[<]|~(?=~)|(?<![^\W_])_+|_+(?![^\W_])|&(?=#?\w)|\\(?=[!-/:-@\[-`{-~]|\Z)")
+_UNSEEN: Final = regex(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202f\u2060-\u2069\ufeff]")
+_LINK: Final = regex(r"https?://[^\s<>\"\\]+")
 _AROUND: Final = 280
 """Characters of a passage that are shown before and after a quotation."""
 _PLACES: Final = {".ipynb": "cell", ".pptx": "slide", ".xlsx": "sheet", ".epub": "chapter"}
@@ -328,7 +329,7 @@ def _joined(parts: Sequence[str]) -> str:
     return " and ".join(filter(None, (", ".join(parts[:-1]), *parts[-1:])))
 
 
-_LINES: Final = re.compile(r"[ \t\r]*\n\s*")
+_LINES: Final = regex(r"[ \t\r]*\n\s*")
 _POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 _STYLE: Final = """
 :root { color-scheme: light dark; --paper: #fdfdfb; --ink: #1d2126; --soft: #5d6670; --line: #dfe3e6;

@@ -5,7 +5,6 @@ The allow-list of the sandbox's network: `host`, `*.domain` or `*` for any host,
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
@@ -14,10 +13,11 @@ import msgspec
 from remit.parts.sandbox.driver import Isolation
 from remit.parts.sandbox.limits import tightened
 from remit.process.enclosure import LooserError, RunLimits
+from remit.regex import regex
 
 PORTS: Final = (80, 443)
 """The ports that an entry without one allows."""
-_ENTRY: Final = re.compile(r"(?:\*|(\*\.)?([a-z0-9](?:[a-z0-9.-]*[a-z0-9])?))(?::(\d{1,5}))?")
+_ENTRY: Final = regex(r"(?:\*|(\*\.)?([a-z0-9](?:[a-z0-9.-]*[a-z0-9])?))(?::(\d{1,5}))?")
 
 
 class Host(NamedTuple):

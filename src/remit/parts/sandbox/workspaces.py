@@ -5,7 +5,6 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -14,8 +13,9 @@ from typing import Final
 from remit.parts.sandbox.artifacts import DEPTH
 from remit.parts.sandbox.identity import UserIdentity, identity
 from remit.parts.sandbox.leftovers import delete
+from remit.regex import regex
 
-_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,100}")
+_NAME: Final = regex(r"[A-Za-z0-9_-]{1,100}")
 _LONGEST: Final = 255
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 

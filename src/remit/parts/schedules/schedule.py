@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -16,6 +15,7 @@ from remit.ids import encode
 from remit.jobs.plans.problem import EXPECTED, parse_duration
 from remit.parts.schedules.settings import SchedulesSettings
 from remit.parts.schedules.times import Times
+from remit.regex import regex
 from remit.settings.parts import settings_of
 from remit.settings.section import converted
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from remit.jobs.recipe import Recipe
     from remit.settings import Settings
 
-_NAME: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
+_NAME: Final = regex(r"[a-z0-9][a-z0-9._-]{0,63}")
 _MOST: Final = 8_000
 """Bytes of a schedule as it is recorded."""
 Overlap = Literal["skip", "queue", "allow", "replace"]

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from remit.errors import PolicyError
+from remit.regex import regex
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -70,12 +71,12 @@ _FIELDS: Final = frozenset({"name", "description", "license", "compatibility", "
 _SEED_FIELDS: Final = frozenset(
     {"skill_name", "description", "required_tools", "allowed_run_types", "risk_policy", "sandbox", "template"}
 )
-_TOOL: Final = re.compile(r"[A-Za-z0-9_.*?-]{1,200}")
-_RUN_TYPE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,127}")
-_PLAIN: Final = re.compile(r"^([A-Za-z][\w-]*): +(?![\"'|>&*!\[{%@`#])(.*:(?: .*|))$", re.MULTILINE)
+_TOOL: Final = regex(r"[A-Za-z0-9_.*?-]{1,200}")
+_RUN_TYPE: Final = regex(r"[A-Za-z_][A-Za-z0-9_.-]{0,127}")
+_PLAIN: Final = regex(r"^([A-Za-z][\w-]*): +(?![\"'|>&*!\[{%@`#])(.*:(?: .*|))$", re.MULTILINE)
 """A line of a table whose text needs quotes, as it holds a colon: YAML refuses it, other readers do not."""
 
-_FLOW: Final = re.compile(r"^[ -]*(?:[\w.-]+:)? *[\[{]", re.MULTILINE)
+_FLOW: Final = regex(r"^[ -]*(?:[\w.-]+:)? *[\[{]", re.MULTILINE)
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):

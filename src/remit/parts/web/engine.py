@@ -37,6 +37,7 @@ from remit.parts.web.robots import Pace, Robots
 from remit.parts.web.search import EngineHit, SearchBackend, again_s, fused, items
 from remit.parts.web.shapes import SECONDS, ExtractResult, FetchArgs, FetchResult, Item, SearchArgs, SearchResult
 from remit.process.workers import WorkerPool
+from remit.regex import regex
 from remit.tools.provider import CallContext, EvidenceCandidate, ToolResult
 
 if TYPE_CHECKING:
@@ -51,8 +52,8 @@ _ANY: Final = frozenset({"", "application/octet-stream", "binary/octet-stream"})
 _TEXT: Final = frozenset({"application/json", "application/xml"})
 _BUILT_ON: Final = ("+json", "+xml")
 """Suffixes of types that are JSON or XML (RFC 6839)."""
-_CHARSET: Final = re.compile(rb"""<meta[^>]{0,200}?charset\s*=\s*["']?\s*([a-zA-Z0-9_:.-]{2,40})""", re.IGNORECASE)
-_TITLE: Final = re.compile(r"<title[^>]{0,200}>(.{0,1000}?)</title", re.IGNORECASE | re.DOTALL)
+_CHARSET: Final = regex(rb"""<meta[^>]{0,200}?charset\s*=\s*["']?\s*([a-zA-Z0-9_:.-]{2,40})""", re.IGNORECASE)
+_TITLE: Final = regex(r"<title[^>]{0,200}>(.{0,1000}?)</title", re.IGNORECASE | re.DOTALL)
 _HEAD: Final = 4_096
 _CHALLENGES: Final = (
     "cf-challenge",
@@ -67,19 +68,19 @@ _CHALLENGES: Final = (
     "verify you are human",
 )
 _CONSENT: Final = ("consent.google.", "consent.youtube.", "guce.yahoo", "privacy gateway", "consent-page")
-_AGREE: Final = re.compile(
+_AGREE: Final = regex(
     r"\b(?:accept|agree|allow|consent|zustimm|stimme|akzept|einwillig|einverstanden|autoris|consens|acept|acconsent|"
     r"accett|aceit|akkoord|toestem|zgadzam|zgod|godk\u00e4nn|samtyck|hyv\u00e4ksy|souhlas|elfogad|kabul)",
 )
 """Words of agreeing in languages of the web: how they begin, in lower case."""
-_PRIVACY: Final = re.compile(
+_PRIVACY: Final = regex(
     r"cookie|privacy|personal data|partners|terms of|gdpr|datenschutz|personenbezogen|confidentialit|vie priv\u00e9e|"
     r"donn\u00e9es personnelles|privacidad|datos personales|dati personali|persoonsgegevens|prywatno|ciasteczk|"
     r"integritet|kakor|ev\u00e4stei|soukrom|s\u00fcti|\u00e7erez|ki\u015fisel veri",
 )
 """Words of that which is agreed to."""
-_BUTTON: Final = re.compile(r"<(?:button|form)\b|role=[\"']?button|type=[\"']?(?:submit|button)", re.IGNORECASE)
-_FIELD: Final = re.compile(
+_BUTTON: Final = regex(r"<(?:button|form)\b|role=[\"']?button|type=[\"']?(?:submit|button)", re.IGNORECASE)
+_FIELD: Final = regex(
     r"<(?:textarea|article)\b|<input\b[^>]{0,400}\btype=[\"']?(?:text|email|password|search|tel|number)", re.IGNORECASE
 )
 """Elements that ask for more than to agree, or hold more than the question."""
@@ -190,7 +191,7 @@ def _only_asks(text: str) -> bool:
 _LARGEST_TEXT: Final = 1_000_000
 """Characters of text that one call returns."""
 _PDF_PAGES: Final = 2_000
-_PLAIN_PATH: Final = re.compile(r"(?:/[A-Za-z0-9_~-][A-Za-z0-9_.~-]*)+/?")
+_PLAIN_PATH: Final = regex(r"(?:/[A-Za-z0-9_~-][A-Za-z0-9_.~-]*)+/?")
 """A link within a site that is its own absolute form."""
 _NOT_MODIFIED: Final = 304
 _SOON_S: Final = 5.0

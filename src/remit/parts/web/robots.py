@@ -18,6 +18,7 @@ import protego
 from remit.clock import SECOND, Clock
 from remit.codes import Code
 from remit.parts.web.fetcher import AGENT, Fetcher, WebError, origin_of
+from remit.regex import regex
 
 _LIMIT: Final = 500 * 1024
 """Bytes of a robots file that are read, as RFC 9309 asks."""
@@ -32,7 +33,7 @@ _AT_THE_SITE: Final = frozenset(
     {Code.ssrf_blocked, Code.dns_failed, Code.connect_failed, Code.tls_failed, Code.timeout_connect, Code.InvalidInput}
 )
 """Causes for which the page could not be reached either."""
-_AGENT: Final = re.compile(rb"^(\s*user-agent\s*:\s*)([a-z_-]+)/[^#]*", re.IGNORECASE)
+_AGENT: Final = regex(rb"^(\s*user-agent\s*:\s*)([a-z_-]+)/[^#]*", re.IGNORECASE)
 """A robot with its version, which does not count (RFC 9309, 2.2.1)."""
 _UNREACHABLE: Final = 500
 _NOT_FOUND: Final = 400

@@ -8,7 +8,6 @@ The search backend `folder`: the files of a site that lie on this machine, by th
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
@@ -25,6 +24,7 @@ from remit.files.index.store import IndexFile
 from remit.http.retry import retry_after
 from remit.parts.web.fetcher import FetchedPage, Fetcher, WebError, checked, without_tracking
 from remit.parts.web.shapes import Item
+from remit.regex import regex
 
 if TYPE_CHECKING:
     from remit.files.replacement import Closed
@@ -36,7 +36,7 @@ _BRAVE: Final = "https://api.search.brave.com"
 _SERPER: Final = "https://google.serper.dev"
 _DDG: Final = "https://html.duckduckgo.com"
 _CHALLENGED, _FORBIDDEN, _TOO_MANY, _UNAUTHORIZED, _ERROR = 202, 403, 429, 401, 400
-_SECONDS: Final = re.compile(r"[0-9]{1,7}")
+_SECONDS: Final = regex(r"[0-9]{1,7}")
 """A time to wait, and no date; months are none."""
 _FUSION: Final = 60
 """The constant of reciprocal rank fusion (Cormack and others, 2009)."""

@@ -7,19 +7,19 @@ Fields that a newer version added are kept and written again with the rest: in `
 from __future__ import annotations
 
 import json
-import re
 from typing import Any, Final, TypeVar
 
 import msgspec
 
 from remit.codes import Code
 from remit.errors import UsageError
+from remit.regex import regex
 
 T = TypeVar("T", bound=msgspec.Struct)
 MAX_DOCUMENT: Final = 1_000_000
 """Bytes of an order or a result."""
 UNKNOWN_JSON: Final = "unknown_json"
-_HUMP: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_HUMP: Final = regex(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
 def write_document(document: msgspec.Struct) -> bytes:

@@ -8,7 +8,6 @@ project that took the place of another one does not meet what that one left.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable
 from contextlib import suppress
 from hashlib import sha256
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 from remit.atomic import replace_file
 from remit.capability import Check, Look
 from remit.ids import new_id
+from remit.regex import regex
 
 if TYPE_CHECKING:
     from remit.parts.work.references import IssueRef
@@ -29,7 +29,7 @@ _ID: Final = Path(".remit", "work.id")
 """The file of a project that carries the id."""
 _NOTE: Final = "project"
 """The file of a folder that notes where its project lies."""
-_NAME: Final = re.compile(r"work_[0-9a-z]{26}|[0-9a-f]{16}")
+_NAME: Final = regex(r"work_[0-9a-z]{26}|[0-9a-f]{16}")
 _LONGEST: Final = 4_096
 _NAMED: Final = 5
 """Folders that `remit doctor` names."""

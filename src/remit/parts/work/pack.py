@@ -15,7 +15,6 @@ Handing over: what the next run of an issue is told of those before it, and whic
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import stat
 import tempfile
@@ -37,6 +36,7 @@ from remit.parts.work.forms import FORMS, read_result_in, write_in
 from remit.parts.work.order import Constraints, WorkOrder, read_order
 from remit.parts.work.references import IssueRef
 from remit.parts.work.result import WorkResult, read_result
+from remit.regex import regex
 
 if TYPE_CHECKING:
     from remit.parts.work.unit import Run, WorkUnit
@@ -289,7 +289,7 @@ RUNS: Final = "runs"
 _MOST_RUNS: Final = 5
 _MOST_FILES: Final = 100
 _TAIL: Final = 64_000
-_PATH: Final = re.compile(r"[\w./@+-]*[\w/]")
+_PATH: Final = regex(r"[\w./@+-]*[\w/]")
 
 
 def contents_for(order: WorkOrder, unit: WorkUnit, results: Mapping[str, WorkResult], root: Path) -> Contents:

@@ -9,14 +9,15 @@ from urllib.parse import quote
 
 from remit.codes import Code
 from remit.errors import UsageError
+from remit.regex import regex
 
 MAX_REFERENCE: Final = 512
 """Characters of an IssueRef."""
-_SEGMENT: Final = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]*[A-Za-z0-9_-])?", re.ASCII)
-_NUMBER: Final = re.compile(r"[1-9][0-9]{0,9}", re.ASCII)
-_EVENT: Final = re.compile(r"(?P<issue>local#[1-9][0-9]{0,9})/e(?P<number>[1-9][0-9]{0,9})", re.ASCII)
-_RUN: Final = re.compile(r"(\d{4}-\d{2}-\d{2})-([a-z][a-z0-9-]*)-(\d{4,})", re.ASCII)
-_ROLE: Final = re.compile(r"[a-z][a-z0-9-]{0,62}", re.ASCII)
+_SEGMENT: Final = regex(r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]*[A-Za-z0-9_-])?", re.ASCII)
+_NUMBER: Final = regex(r"[1-9][0-9]{0,9}", re.ASCII)
+_EVENT: Final = regex(r"(?P<issue>local#[1-9][0-9]{0,9})/e(?P<number>[1-9][0-9]{0,9})", re.ASCII)
+_RUN: Final = regex(r"(\d{4}-\d{2}-\d{2})-([a-z][a-z0-9-]*)-(\d{4,})", re.ASCII)
+_ROLE: Final = regex(r"[a-z][a-z0-9-]{0,62}", re.ASCII)
 _LOCAL: Final = "local"
 
 

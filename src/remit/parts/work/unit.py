@@ -21,6 +21,7 @@ from remit.parts.work import kinds as w
 from remit.parts.work.comment import BodyStatus
 from remit.parts.work.references import IssueRef
 from remit.parts.work.result import ABSENT, WorkResult
+from remit.regex import regex
 
 MAX_RETRIES: Final = 2
 """Runs that may fail one after another before the issue is blocked."""
@@ -29,8 +30,8 @@ LACKING: Final = Code.env_unavailable.name
 """The code of a result whose run lacked what it needs, such as a key, a program or room: the work has not failed."""
 _REST_S: Final = 30.0
 _MAX_REST_S: Final = 3_600.0
-_NAMES: Final = re.compile(r"(?:\*\*)?(DependsOn|BlockedBy)(?:\*\*)?\s*(?::(.*))?", re.IGNORECASE)
-_REFERENCE: Final = re.compile(r"[\w./-]*#\d+")
+_NAMES: Final = regex(r"(?:\*\*)?(DependsOn|BlockedBy)(?:\*\*)?\s*(?::(.*))?", re.IGNORECASE)
+_REFERENCE: Final = regex(r"[\w./-]*#\d+")
 _FIELD: Final = 500
 _PRIORITY: Final = "prio:"
 

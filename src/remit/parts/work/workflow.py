@@ -16,6 +16,7 @@ from msgspec import Meta
 from remit.codes import Code
 from remit.errors import UsageError
 from remit.parts.work.order import Constraints
+from remit.regex import regex
 from remit.settings.file import read_plain
 from remit.trust.state import require_trusted
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 FILE: Final = "workflow.toml"
 MAX_FILE: Final = 1_000_000
-_SPOKEN: Final = re.compile(
+_SPOKEN: Final = regex(
     r"outbox\.(backend|url|token_env|repo|account|path|poll_seconds|push_seconds|branches|pulls)"
     r"|executors\.[^.]+\.(program|agent|args|protocol|timeout_seconds|commits|tokens|cost)"
     r"|(roles|labels|role_repo)\..*|constraints\.(forbidden_paths|interface_paths|notes)"

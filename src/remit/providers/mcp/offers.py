@@ -6,7 +6,6 @@ of it can only make that stricter (rule 8).
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from remit.providers.mcp.schemas import readable
 from remit.redact import line
+from remit.regex import regex
 from remit.tools.meta import DEFAULT_TIMEOUT_MS, Level, Retry, Risk, ToolMeta
 from remit.tools.names import MAX_WIRE
 from remit.tools.remote import task_support
@@ -22,7 +22,7 @@ from remit.tools.remote import task_support
 if TYPE_CHECKING:
     from remit.settings.mcp import LevelName, McpServer
 
-_OUTSIDE: Final = re.compile(r"[^A-Za-z0-9_-]+|__+")
+_OUTSIDE: Final = regex(r"[^A-Za-z0-9_-]+|__+")
 _HASH: Final = 6
 _DESCRIPTION: Final = 100_000
 _PIN: Final = 12

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 import os
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -17,6 +16,7 @@ from remit.clock import isoformat
 from remit.process.child import Tail
 from remit.process.environment import without
 from remit.redact import PieceMask, mask
+from remit.regex import regex
 from remit.settings.places import former
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ _LONGEST: Final = 8 * 1024
 _BEYOND: Final = 1024
 """Bytes that are read on behind the end of a long line, to see whether a secret goes on there."""
 _TRIES: Final = 64
-_BETWEEN: Final = re.compile(rb"[^\w.~+/=:-]+")
+_BETWEEN: Final = regex(rb"[^\w.~+/=:-]+")
 """Runs of characters that no token holds."""
 _SHORT: Final = 3
 """Characters of a line of a secret that is not masked by itself."""

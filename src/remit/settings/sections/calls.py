@@ -1,12 +1,12 @@
 """The sections about calls: `[policy]`, `[confirm]`, `[limits]`, `[tools]`, `[models]` and `[evidence]`."""
 
-import re
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Final, Literal
 
 import msgspec
 
 from remit.errors import SettingsError
+from remit.regex import regex
 from remit.settings.file import Base
 from remit.settings.pictures import url_or_empty
 from remit.settings.section import About, Bytes, Count, Millis, Seconds, Section, Tables, Texts, converted
@@ -94,7 +94,7 @@ class ConfirmSettings(Section, frozen=True):
 
 _UNITS: Final = {"s": 1_000_000, "min": 60_000_000, "h": 3_600_000_000, "d": 86_400_000_000}
 """Microseconds."""
-_RATE: Final = re.compile(r"([1-9][0-9]{0,8})/(s|min|h|d)")
+_RATE: Final = regex(r"([1-9][0-9]{0,8})/(s|min|h|d)")
 _RATE_FORM: Final = r"^[1-9][0-9]{0,8}/(s|min|h|d)$"
 _Of = Annotated[
     str,

@@ -12,8 +12,9 @@ from remit.cli.listen_options import PORT, ListenOptions, listening_options
 from remit.cli.options import LEVELS, pairs, pass_state
 from remit.cli.wrap_server import alone, answering, name_at, name_of, started
 from remit.errors import UsageError
+from remit.regex import regex
 
-_VARIABLE: Final = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+_VARIABLE: Final = regex(r"[A-Za-z_]\w*", re.ASCII)
 
 
 @click.command("wrap", context_settings={"allow_interspersed_args": False})

@@ -10,7 +10,6 @@ The error that ends a check, and JSON that two readers take alike.
 from __future__ import annotations
 
 import json
-import re
 import zipfile
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
@@ -36,6 +35,7 @@ from remit.journal.references import reveal
 from remit.parts.audit.formats.table import FormatRow, row_of
 from remit.parts.audit.sessions import RecorderSession
 from remit.record.walk import root_of
+from remit.regex import regex
 
 
 class AccountEntry(NamedTuple):
@@ -295,7 +295,7 @@ def canonical_of(value: Any, code: str) -> bytes:
 
 
 _TIME: Final = (1980, 1, 1, 0, 0, 0)
-_NAME: Final = re.compile(r"(?:[A-Za-z0-9_-][A-Za-z0-9._:-]*/){0,2}[A-Za-z0-9_-][A-Za-z0-9._:-]*")
+_NAME: Final = regex(r"(?:[A-Za-z0-9_-][A-Za-z0-9._:-]*/){0,2}[A-Za-z0-9_-][A-Za-z0-9._:-]*")
 _MAX_BYTES: Final = 1 << 30
 _LEVEL: Final = 1
 """Signatures and digests do not get smaller: more effort costs time alone."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import base64
 import json
-import re
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from itertools import combinations, pairwise
@@ -29,8 +28,9 @@ from remit.parts.audit.formats.account import Bundle, FormError, canonical_of, i
 from remit.parts.audit.formats.ael_anchors import FILE
 from remit.parts.audit.formats.ael_record import TRACE, ZERO, derive
 from remit.parts.audit.formats.keys import PublicKey, instant
+from remit.regex import regex
 
-_LINE: Final = re.compile(r"([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]+)")
+_LINE: Final = regex(r"([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]+)")
 _COMMON: Final = frozenset({"v", "type", "run", "recorder", "key", "seq", "prev", "ts"})
 _OWN: Final[dict[str, tuple[frozenset[str], frozenset[str]]]] = {
     "open": (frozenset({"hmax", "htol"}), frozenset({"cp_nonce"})),

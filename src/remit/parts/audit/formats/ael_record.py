@@ -11,7 +11,6 @@ checkpoint, and again for an export.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -25,6 +24,7 @@ from remit.parts.audit.formats.account import AccountEntry, ExportAccount, is_sa
 from remit.parts.audit.formats.table import DECISIONS, REMEMBERED, person_of
 from remit.parts.audit.sessions import Beat, RecorderSession
 from remit.policy.groups import may_decide
+from remit.regex import regex
 
 ZERO: Final = "0" * 64
 """The predecessor of a first record."""
@@ -210,8 +210,8 @@ def _matches(op: str, argument: Any, value: Any) -> bool:
 TRACE: Final = "trace/"
 """The names of runs of traces begin so."""
 _MCP: Final = "mcp."
-_PARENT: Final = re.compile("00-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}")
-STRANGE: Final = re.compile("[^A-Za-z0-9._-]")
+_PARENT: Final = regex("00-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}")
+STRANGE: Final = regex("[^A-Za-z0-9._-]")
 """Characters that the name of a recorder does not hold: files are named by it."""
 
 

@@ -13,13 +13,14 @@ from remit.evidence.answer import CheckAnswer
 from remit.evidence.verify import counted
 from remit.parts.audit.formats.account import FormError, canonical_of, invalid, strict, undecidable
 from remit.parts.audit.formats.keys import PublicKey
+from remit.regex import regex
 
 PREDICATE: Final = "https://in-toto.io/attestation/ai-agent-action/v0.1"
 PAYLOAD_TYPE: Final = "application/vnd.in-toto+json"
 Profile = Literal["default", "compromised-attestor-resistant"]
 _DEPTH: Final = 128
-_HASH: Final = re.compile(r"[0-9a-f]{64}")
-_STRING: Final = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
+_HASH: Final = regex(r"[0-9a-f]{64}")
+_STRING: Final = regex(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
 _NONCHARACTERS: Final = range(0xFDD0, 0xFDF0)
 _LAST_TWO: Final = 0xFFFE
 _SURROGATES: Final = range(0xD800, 0xE000)

@@ -6,7 +6,6 @@ The ids of spans follow from the record, so that sending them again shows nothin
 from __future__ import annotations
 
 import hashlib
-import re
 from typing import Any, Final, Literal
 
 from remit.canonical import canonical
@@ -15,11 +14,12 @@ from remit.http.trace_context import PARENT, TraceContext
 from remit.ids import trace_id
 from remit.journal import kinds as k
 from remit.parts.audit.formats.account import AccountEntry, ExportAccount, Links, invalid, not_signed, strict
+from remit.regex import regex
 from remit.version import __version__
 
 SCHEMA_URL: Final = "https://opentelemetry.io/schemas/1.38.0"
 _INTERNAL, _CLIENT, _ERROR = 1, 3, 2
-_IDS: Final = {"traceId": re.compile(r"[0-9a-f]{32}"), "spanId": re.compile(r"[0-9a-f]{16}")}
+_IDS: Final = {"traceId": regex(r"[0-9a-f]{32}"), "spanId": regex(r"[0-9a-f]{16}")}
 Attributes = dict[str, Any]
 
 

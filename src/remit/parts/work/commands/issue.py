@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -15,6 +14,7 @@ from remit.cli.output import one_line
 from remit.codes import Code
 from remit.errors import StateError, UsageError
 from remit.parts.work.unit import STATES
+from remit.regex import regex
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -49,7 +49,7 @@ def _print_staged(state: CommandState, writes: list[StagedWrite]) -> None:
 
 
 T = TypeVar("T")
-_QUESTION: Final = re.compile(r"\bc_[0-9a-z]{10,}")
+_QUESTION: Final = regex(r"\bc_[0-9a-z]{10,}")
 
 
 def asking(state: CommandState, act: Callable[[Opened], Awaitable[T]]) -> Callable[[Opened], Awaitable[T]]:

@@ -15,7 +15,6 @@ import asyncio
 import glob
 import hashlib
 import os
-import re
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import AsyncExitStack, suppress
@@ -33,8 +32,9 @@ from remit.parts.work.executors.program import run_at, run_program
 from remit.parts.work.executors.rows import LINE, RESUME, AgentModel, Cli, Home, WordTally
 from remit.parts.work.pack import STDERR, STDOUT
 from remit.parts.work.workflow import ExecutorTable, Mode
+from remit.regex import regex
 
-_ID: Final = re.compile(r"[A-Za-z0-9][\w-]{0,99}")
+_ID: Final = regex(r"[A-Za-z0-9][\w-]{0,99}")
 _MAX_FILE: Final = 64_000_000
 
 
@@ -67,7 +67,7 @@ _MAX_LINE: Final = 4_000_000
 """Bytes of an event; a longer one is shown to no one and counts for nothing."""
 _MAX_PROMPT: Final = 100_000
 """Bytes of an argument; Linux takes 131,072."""
-_VERSION: Final = re.compile(rb"\d+\.\d+\.\d+[\w.+-]*")
+_VERSION: Final = regex(rb"\d+\.\d+\.\d+[\w.+-]*")
 _PROBE_S: Final = 60.0
 _READ: Final = 4_000
 

@@ -7,7 +7,6 @@ coding agent, and an agent that speaks the Agent Client Protocol.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
@@ -18,6 +17,7 @@ import msgspec
 from remit.codes import Code
 from remit.errors import ProviderError
 from remit.parts.work.workflow import Mode
+from remit.regex import regex
 
 if TYPE_CHECKING:
     from remit.clock import Clock
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 GRANT: Final = "work-run"
 """The id of the rule that lets a governed run use its tools in its worktree, for its approval says so."""
-_NAME: Final = re.compile(r"\{([a-z]+)\}")
+_NAME: Final = regex(r"\{([a-z]+)\}")
 
 
 class TurnUsage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -20,6 +20,7 @@ from remit.mcp_config import own_tools
 from remit.mcp_config.own_tools import SERVER
 from remit.parts.work.executors.port import TurnUsage
 from remit.parts.work.workflow import Mode
+from remit.regex import regex
 
 RESUME: Final = "{resume}"
 """The place of the words of `Cli.resume`."""
@@ -402,11 +403,11 @@ OPENCODE: Final = Cli(
 
 # --- aider
 
-_AIDER_USAGE: Final = re.compile(
+_AIDER_USAGE: Final = regex(
     r"Tokens: ([\d.,]+)([kM]?) sent.*?, ([\d.,]+)([kM]?) received\.(?: Cost: \$([\d.]+) message)?"
 )
 """The line after each answer of its model that came whole."""
-_AIDER_FAULT: Final = re.compile(r"litellm\.\w+(Error|Exception|Timeout)\b")
+_AIDER_FAULT: Final = regex(r"litellm\.\w+(Error|Exception|Timeout)\b")
 
 
 def _aider_files(home: Home) -> dict[str, str]:
