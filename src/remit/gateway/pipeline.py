@@ -35,7 +35,7 @@ from remit.large import LARGE, is_large
 from remit.models.reply import Watch, unwatched
 from remit.redact import line
 from remit.tools.catalog import ResolveError
-from remit.tools.provider import Reconciles
+from remit.tools.provider import Reconciles, supports
 
 if TYPE_CHECKING:
     from remit.journal.journal import Journal
@@ -261,7 +261,7 @@ class Reconciler:
     async def ask(self, started: ToolInvocationStarted, writer: StreamWriter) -> Verdict:
         """Return what the provider knows of the call; an outcome is recorded."""
         tool = await self._tool(started)
-        if tool is None or not isinstance(tool.provider, Reconciles):
+        if tool is None or not supports(tool.provider, Reconciles):
             return "unknown"
         encoded = await self._journal.value(started.args, started.args_blob)
         args: dict[str, Any] = msgspec.json.decode(encoded) if encoded is not None else {}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from remit.errors import ProviderError
 from remit.redact import line
-from remit.tools.provider import MakesDefaults, Preview, Previews, PreviewsWithin
+from remit.tools.provider import MakesDefaults, Preview, Previews, PreviewsWithin, supports
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,11 +25,11 @@ async def preview_of(catalog: Catalog, confirmation: Confirmation) -> Preview | 
     """Return what the call would change; None where its provider, as it was asked about, has no preview here."""
     request = confirmation.request
     tool = await catalog.find(request.tool_name) if request.tool_name else None
-    if tool is None or tool.meta.provider_id != request.provider_id or not isinstance(tool.provider, Previews):
+    if tool is None or tool.meta.provider_id != request.provider_id or not supports(tool.provider, Previews):
         return None
     try:
         async with asyncio.timeout(_TIMEOUT_S):
-            if request.sandbox and isinstance(tool.provider, PreviewsWithin):
+            if request.sandbox and supports(tool.provider, PreviewsWithin):
                 return await tool.provider.preview_within(tool.meta.name, confirmation.args, request.sandbox)
             return await tool.provider.preview(tool.meta.name, confirmation.args)
     except (ProviderError, TimeoutError) as error:
@@ -67,7 +67,7 @@ class Defaults:
         tool = self._tools[request.tool_name]
         if tool is None or tool.quarantined is not None or tool.contract_hash != request.contract_hash:
             return None
-        made = tool.provider.made(tool.meta.name) if isinstance(tool.provider, MakesDefaults) else {}
+        made = tool.provider.made(tool.meta.name) if supports(tool.provider, MakesDefaults) else {}
         left_out = {
             f"/{place.replace('.', '/')}": how
             for place, how in made.items()

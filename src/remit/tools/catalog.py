@@ -39,7 +39,7 @@ from remit.nearest import did_you_mean
 from remit.tools.listings import Listings, ToolVersionRegistry, cancelled
 from remit.tools.meta import Level, Risk, ToolMeta
 from remit.tools.names import check_provider_id, provider_of
-from remit.tools.provider import Follows, Reserves, ToolProvider, Watched
+from remit.tools.provider import Follows, Reserves, ToolProvider, Watched, supports
 from remit.tools.remote import Probed
 from remit.tools.schema import schema_hash
 from remit.tools.tool import Tool, admit, quarantine
@@ -288,9 +288,9 @@ class Catalog:
         self._listings.add(provider_id)
         if isinstance(provider, Reserves):
             self._reserved[provider_id] = tuple(provider.reserves)
-        if isinstance(provider, Watched):
+        if supports(provider, Watched):
             provider.watch(partial(self.invalidate, provider_id))
-        if isinstance(provider, Follows):
+        if supports(provider, Follows):
             self._followers[provider_id] = provider
 
     def remove(self, provider_id: str) -> ToolProvider:

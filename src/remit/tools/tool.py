@@ -16,7 +16,7 @@ from remit.errors import NameInvalidError, NotCanonicalError, RemitError, Schema
 from remit.tools.budget import ToolBudget, parse_budget
 from remit.tools.meta import JsonSchema, ToolMeta
 from remit.tools.names import check_name, key_of, provider_of, wire_name
-from remit.tools.provider import LimitedProvider, ToolProvider, TypedProvider, UsesSecrets
+from remit.tools.provider import LimitedProvider, ToolProvider, TypedProvider, UsesSecrets, supports
 from remit.tools.schema import CompiledSchema, compile_schema
 
 _READ_BY_MODELS: Final = frozenset({"description", "title", "enum", "const", "default", "examples", "$comment"})
@@ -74,7 +74,7 @@ def admit(meta: ToolMeta, provider: ToolProvider, *, closed: bool) -> Tool:
     try:
         _check_name(meta)
         identity = _identity_of(
-            meta, closed=closed, typed=isinstance(provider, TypedProvider) and provider.typed(meta.name)
+            meta, closed=closed, typed=supports(provider, TypedProvider) and provider.typed(meta.name)
         )
         return Tool(
             meta=meta,
@@ -86,8 +86,8 @@ def admit(meta: ToolMeta, provider: ToolProvider, *, closed: bool) -> Tool:
             contract_hash=identity.contract_hash,
             prompt_hash=identity.prompt_hash,
             budget=parse_budget(meta.budget),
-            slots=provider.slots(meta.name) if isinstance(provider, LimitedProvider) else None,
-            secrets=provider.secrets(meta.name) if isinstance(provider, UsesSecrets) else (),
+            slots=provider.slots(meta.name) if supports(provider, LimitedProvider) else None,
+            secrets=provider.secrets(meta.name) if supports(provider, UsesSecrets) else (),
         )
     except RemitError as error:
         return quarantine(meta, provider, error.message)

@@ -27,7 +27,7 @@ from remit.large import is_large
 from remit.models.message import digest_of, encode
 from remit.models.reply import TokenUsage
 from remit.redact import line
-from remit.tools.provider import Reports, ToolResult
+from remit.tools.provider import Reports, ToolResult, supports
 
 if TYPE_CHECKING:
     from remit.gateway.services import Services
@@ -68,7 +68,7 @@ class RecordOutcome:
             effect = LOST  # this attempt had none; that of the one before is unknown
         outcome = checked.failure or outcome
         provider = call.tool.provider
-        report = provider.report(call.invocation_id) if isinstance(provider, Reports) else None
+        report = provider.report(call.invocation_id) if supports(provider, Reports) else None
         effect = effect_reported(effect, open_=report.open) if report is not None else effect
         step_outcome = _step_outcome(call, outcome, effect)
         outcome = replace(

@@ -24,7 +24,7 @@ from remit.parts.work.runs import ProjectRuns, RunsOpening
 from remit.parts.work.store import T, UnitChange, WorkStore
 from remit.parts.work.unit import WorkUnit
 from remit.parts.work.workflow import repository_of
-from remit.tools.provider import Previews
+from remit.tools.provider import Previews, supports
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -133,7 +133,7 @@ class StagedRuns(ProjectRuns):
             return issue
         known = await self._catalog.find(tool)
         shown = None
-        if known is not None and isinstance(known.provider, Previews):
+        if known is not None and supports(known.provider, Previews):
             try:
                 shown = await known.provider.preview(tool, args)
             except ProviderError as error:
