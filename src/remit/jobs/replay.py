@@ -88,7 +88,8 @@ class Running:
     @property
     def quiet(self) -> bool:
         """Return whether every branch waits, and nothing has happened since that could end a wait."""
-        return self.activity.active == 0 and not self.activity.attention.is_set() and not self.done
+        activity = self.activity
+        return activity.active == 0 and not (activity.ending or activity.attention.is_set() or self.done)
 
     def outcome(self) -> BaseException | None:
         """The error of a program that is done; None if it returned."""
@@ -386,7 +387,7 @@ async def _ran(
         await activity.attention.wait()
         activity.attention.clear()
         await asyncio.sleep(0)  # noqa: TID251 - lets branches that were just unblocked go on
-        if activity.active == 0:
+        if activity.active == 0 and not activity.ending:
             await running.end()
     await end(running.task)  # its error is looked at, or it would be complained of
     return running, handler

@@ -67,6 +67,8 @@ class Activity:
 
     def __init__(self, *, halting: bool = False) -> None:
         self.active = 1
+        self.ending = False
+        """A branch ended or began to wait just now, and what it lets go on has not been told."""
         self.attention = asyncio.Event()
         """Something may have changed for the run as a whole."""
         self.halting = halting
@@ -77,6 +79,13 @@ class Activity:
     def block(self) -> None:
         """Record that the running branch waits from now on."""
         self.active -= 1
+        if self.active == 0 and not self.ending:
+            # The last branch of a gather ends: the one that waits for it goes on within the same round of the loop.
+            self.ending = True
+            asyncio.get_running_loop().call_soon(self._ended)
+
+    def _ended(self) -> None:
+        self.ending = False
         if self.active == 0:
             self.attention.set()
 

@@ -23,7 +23,6 @@ from remit.tools.door import Inside
 from remit.tools.meta import JsonSchema, Level, Risk, ToolMeta
 from remit.tools.peer import Peer
 
-
 P = TypeVar("P")
 
 
