@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import time
 from base64 import b64encode, urlsafe_b64encode
 from collections.abc import Callable
@@ -14,12 +15,19 @@ import pytest
 
 from remit.redact.forms import ValueMask, with_lines
 
-VALUES = ("sk_live_51HxQ9", 'pa"ss\\wörd/&?', "12345678", "日本語のひみつです!")
+VALUES = ("sk_live_51HxQ9", "wJalr/K7MD+a=(b*) ~!", 'pa"ss\\wörd/&?', "12345678", "日本語のひみつです!")
 ENCODINGS: dict[str, Callable[[str], str]] = {
     "plain": str,
     "json": lambda value: msgspec.json.encode(value).decode(),
     "ascii json": json.dumps,
+    "json in json": lambda value: json.dumps(json.dumps(value)),
+    "json of PHP": lambda value: json.dumps(value).replace("/", "\\/"),
     "url": lambda value: quote(value, safe=""),
+    "url in lower case": lambda value: re.sub("%..", lambda escape: escape[0].lower(), quote(value, safe="")),
+    "url of Python": quote,
+    "encodeURIComponent": lambda value: quote(value, safe="!'()*"),
+    "encodeURI": lambda value: quote(value, safe="!'()*;,/?:@&=+$#"),
+    "URLSearchParams": lambda value: quote(value, safe="* ").replace("~", "%7E").replace(" ", "+"),
     "hex": lambda value: value.encode().hex(),
     "HEX": lambda value: value.encode().hex().upper(),
     "base64": lambda value: b64encode(value.encode()).decode(),

@@ -1,23 +1,24 @@
 """Values that are known to be secret, masked wherever they stand: by value, in the forms that programs write them in.
 
-Each value is looked for as it is, as JSON writes it (once and twice, and in ASCII), in a URL, in hexadecimal, and in
-Base64 at each of its three alignments. A search for one form at a time is thirty times as fast as one pattern of all.
-What forms have in common is looked for first, in a copy without quotes and backslashes that has one case: only where it
-stands are they looked for themselves. Pure.
+Each value is looked for as it is, as JSON writes it (once and twice, and in ASCII), as programs write it in URLs, in
+hexadecimal, and in Base64 at each of its three alignments. A search for one form at a time is thirty times as fast as
+one pattern of all. What forms have in common is looked for first, in a copy without quotes and backslashes that has one
+case: only where it stands are they looked for themselves. Pure.
 """
 
 from __future__ import annotations
 
 import json
 from base64 import b64encode
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 SHORTEST: Final = 8
 """Characters of the shortest value that is masked: a shorter one stands in other words, too."""
 _ALIGNMENTS: Final = 3
-_UNRESERVED: Final = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~"
-"""Bytes that a URL holds as they are (RFC 3986, 2.3)."""
+_WORD: Final = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._"
+_UNESCAPED: Final = (b"~", b"~/", b"~!'()*", b"~!'()*;,/?:@&=+$#", b"*")
+"""Bytes that a URL holds as they are: by RFC 3986, 2.3, Python, encodeURIComponent, encodeURI, and forms of the web."""
 _URL_SAFE: Final = str.maketrans("+/", "-_")
 _LARGE: Final = 4_096
 """Bytes from which on a copy costs less than it saves."""
@@ -30,8 +31,9 @@ _QUOTING: Final = b'"\\'
 def forms_of(value: str) -> frozenset[str]:
     """Return a value in each form that is looked for."""
     data = value.encode("utf-8", "surrogatepass")
-    forms = {value, json.dumps(value)[1:-1], _within_json(value), _percent(data)}
-    forms |= {_percent(data).replace("%20", "+"), data.hex(), data.hex().upper()}
+    quoted = _quoted(value)
+    forms = {value, *quoted, *(twice for once in quoted for twice in _quoted(once))}
+    forms |= {*_in_urls(data), data.hex(), data.hex().upper()}
     for before in range(_ALIGNMENTS):
         # Characters that hold bits of what stands before or behind are not the value's own.
         whole = b64encode(bytes(before) + data).decode()[-(-before * 4 // 3) : (before + len(data)) * 4 // 3]
@@ -39,8 +41,17 @@ def forms_of(value: str) -> frozenset[str]:
     return frozenset(forms)
 
 
-def _percent(data: bytes) -> str:
-    return "".join([chr(byte) if byte in _UNRESERVED else f"%{byte:02X}" for byte in data])
+def _in_urls(data: bytes) -> Iterator[str]:
+    for unescaped in _UNESCAPED:
+        for escape in ("%{:02X}", "%{:02x}"):
+            text = "".join([chr(byte) if byte in _WORD + unescaped else escape.format(byte) for byte in data])
+            yield from (text, text.replace("%20", "+"))
+
+
+def _quoted(text: str) -> set[str]:
+    """Return a text within quotes of JSON, of which PHP escapes the slashes, too."""
+    forms = {json.dumps(text)[1:-1], _within_json(text)}
+    return forms | {form.replace("/", "\\/") for form in forms}
 
 
 def _within_json(text: str) -> str:
