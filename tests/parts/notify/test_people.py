@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -63,8 +66,9 @@ async def test_the_delegate_of_who_is_absent_is_told_and_answers_for_them() -> N
         assert "May approve: ann, bob for ann" in str(at.slack.posts()[0]["blocks"])
         await at.slack.press("approve", "U2")
         await at.teller.round()
-        assert at.slack.said("chat.update")[0] == "bob approved pay.wire for ann."
         assert (await at.remit.ended(job)).state == "completed"
+        await at.teller.round()
+        assert at.slack.said("chat.update") == ["pay.wire: approved by bob for ann."]
         record = await at.question()
         assert [(one.by, one.instead_of) for one in record.decisions] == [("bob", "ann")]
         (line,) = [line for line in asked_lines(record) if "approved" in line]
@@ -99,6 +103,24 @@ async def test_a_delegate_with_a_turn_at_the_same_time_is_told_once(turns: list[
         assert to(at) == ["U2"]
         (row,) = await at.teller.rows(f"oncall-{turns[1]}")
         assert (row.state, row.said) == ("dropped", f"bob was told as oncall-{turns[0]}")
+
+
+async def test_a_delegate_is_told_where_the_turn_before_theirs_is_damaged(tmp_path: Path) -> None:
+    clock, url = ManualClock(), str(tmp_path / "journal.db")
+    async with world(ANN, clock=clock, url=url, target={"slack": "person", "ask": ["ann", "bob"]}, people=ABSENT) as at:
+        at.slack.error = "ratelimited"
+        await at.ask()
+        with closing(sqlite3.connect(url)) as db:
+            (number,) = db.execute("SELECT id FROM heads WHERE stream LIKE 'notify/oncall-ann/n%'").fetchone()
+            db.execute("UPDATE events SET data = x'7b' WHERE stream = ?", (number,))
+            db.commit()
+        at.slack.error = ""
+        clock.advance(2 * MINUTE)
+        await at.teller.round()
+        assert to(at)[-1:] == ["U2"]
+        assert [row.state for row in await at.teller.rows("oncall-bob")] == ["sent"]
+        (damaged,) = await at.teller.rows("oncall-ann")
+        assert "cannot be read" in damaged.said
 
 
 async def sent_by(at: World) -> list[NotificationSent]:

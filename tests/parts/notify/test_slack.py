@@ -88,7 +88,9 @@ class World:
 
 
 @asynccontextmanager
-async def world(rules: Any = TWO, clock: Clock | None = None, groups: Any = None, **more: Any) -> AsyncIterator[World]:
+async def world(
+    rules: Any = TWO, clock: Clock | None = None, groups: Any = None, url: str = ":memory:", **more: Any
+) -> AsyncIterator[World]:
     slack = Slack(None)  # type: ignore[arg-type] # it comes next
     async with slack_api(slack):
         target = {"name": "oncall", "slack": "C1", "token": "${BOT}", "secret": "${SIGN}", "api": slack.api}
@@ -98,7 +100,7 @@ async def world(rules: Any = TWO, clock: Clock | None = None, groups: Any = None
             "REMIT_PRINCIPAL": "robot",
             **{f"REMIT_CONFIRM_{key.upper()}": str(value) for key, value in more.items()},
         }
-        flags = {"policy.rules": rules, "policy.groups": groups or {}, "journal.url": ":memory:"}
+        flags = {"policy.rules": rules, "policy.groups": groups or {}, "journal.url": url}
         settings = load(env=env, flags=flags)
         async with Remit(settings=settings, tools=[wire], recipes=[pays], clock=clock) as remit:
             slack.remit = remit
@@ -116,8 +118,9 @@ async def test_two_people_approve_in_slack_and_the_call_runs_once() -> None:
         assert at.slack.said("chat.postEphemeral") == ["ann approved pay.wire; 1 more must approve."]
         assert await at.slack.press("approve", "U2") == HTTPStatus.OK
         await at.teller.round()
-        assert at.slack.said("chat.update")[0] == "bob approved pay.wire."
         assert (await at.remit.ended(job)).state == "completed"
+        await at.teller.round()
+        assert at.slack.said("chat.update") == ["pay.wire: approved by ann, bob."]
         record = await at.question()
         assert [(one.by, one.channel, one.account) for one in record.decisions] == [
             ("ann", "slack", "T1/U1"),
@@ -235,7 +238,8 @@ async def test_a_refusal_asks_for_its_reason_first() -> None:
         assert [(one.decision, one.by, one.reason) for one in record.decisions] == [
             ("deny", "bob", "the wrong account")
         ]
-        assert at.slack.said("chat.update")[0] == "bob denied pay.wire: the wrong account"
+        await at.teller.round()
+        assert at.slack.said("chat.update") == ["pay.wire: denied by bob: the wrong account"]
 
 
 LINKS: dict[str, dict[str, Any]] = {

@@ -85,8 +85,9 @@ async def test_two_people_approve_in_telegram_and_the_call_runs_once() -> None:
         assert at.telegram.said("answerCallbackQuery") == ["ann approved pay.wire; 1 more must approve."]
         at.telegram.press(approve, 2)
         await at.take()
-        assert at.telegram.said("editMessageText")[0] == "bob approved pay.wire."
         assert (await at.remit.ended(job)).state == "completed"
+        await at.teller.round()
+        assert at.telegram.said("editMessageText") == ["pay.wire: approved by ann, bob."]
         decisions = [(one.by, one.channel, one.account) for one in (await at.question()).decisions]
         assert decisions == [("ann", "telegram", "1"), ("bob", "telegram", "2")]
         assert all(one.shown.startswith("sha256:") for one in (await at.question()).decisions)

@@ -26,8 +26,11 @@ from remit.parts.notify.kinds import AnswerReceived, AnswerSettled, Notification
 from remit.redact.visible import visible
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from remit.journal.journal import Journal
     from remit.parts.notify.people import Accounts
+    from remit.record.step import Decided
     from remit.record.views import ConfirmationView
     from remit.service.service import Service
 
@@ -150,14 +153,6 @@ async def keep_press(journal: Journal, target: str, press: Press) -> None:
         await journal.create(stream, KIND, received, patch=patch, blobs=(Blob(body, press.body),))
 
 
-class AnswerOutcome(NamedTuple):
-    """The effect of an answer."""
-
-    settled: AnswerSettled
-    closed: bool
-    """Whether the question is open no more."""
-
-
 class ChannelAnswers:
     """Decides questions by the answers that were kept."""
 
@@ -166,7 +161,7 @@ class ChannelAnswers:
         self._journal = journal
         self._accounts = accounts
 
-    async def decide(self, received: AnswerReceived) -> AnswerOutcome:
+    async def decide(self, received: AnswerReceived) -> AnswerSettled:
         """Decide as an answer says, if its person may; what it did."""
         principal = self._accounts.get((received.channel, received.account), "")
         if not principal:
@@ -212,18 +207,24 @@ class ChannelAnswers:
         return sent.shown if same else None
 
 
-def _refused(code: str, words: str, principal: str = "") -> AnswerOutcome:
-    return AnswerOutcome(AnswerSettled(code=code, text=words, principal=principal), closed=False)
+def _refused(code: str, words: str, principal: str = "") -> AnswerSettled:
+    return AnswerSettled(code=code, text=words, principal=principal)
 
 
-def _taken(view: ConfirmationView, received: AnswerReceived, principal: str) -> AnswerOutcome:
+def _taken(view: ConfirmationView, received: AnswerReceived, principal: str) -> AnswerSettled:
     missing = view.approvals - len(view.approved_by)
     absent = f" for {view.stand_ins[principal]}" if principal in view.stand_ins else ""
-    if view.state == "pending":
-        words = f"{principal} approved {view.tool or 'it'}{absent}; {missing} more must approve."
-    else:
-        did = "denied" if received.decision == "deny" else "approved"
-        words = f"{principal} {did} {view.tool or 'it'}{absent}" + (f": {received.reason}" if received.reason else ".")
-    return AnswerOutcome(
-        AnswerSettled(state=view.state, text=words, principal=principal), closed=view.state != "pending"
-    )
+    did = "denied" if received.decision == "deny" else "approved"
+    more = f"; {missing} more must approve." if view.state == "pending" else "."
+    words = f"{principal} {did} {view.tool or 'it'}{absent}{more}"
+    return AnswerSettled(state=view.state, text=words, principal=principal)
+
+
+def end_of(view: ConfirmationView, decisions: Sequence[Decided]) -> str:
+    """Return how a question ended, and by whom, in words."""
+    approved = view.state in {"approved", "used"}
+    counted = [each for each in decisions if each.decision == "approve"] if approved else decisions[-1:]
+    names = [f"{each.by} for {each.instead_of}" if each.instead_of else each.by for each in counted if each.by]
+    by = f" by {', '.join(names)}" if names else ""
+    reason = f": {counted[-1].reason}" if counted and counted[-1].reason else "."
+    return f"{view.tool or 'The question'}: {'approved' if approved else view.state}{by}{reason}"

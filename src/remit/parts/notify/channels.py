@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from remit.errors import ChainBrokenError, NotFoundError, RemitError
-from remit.parts.notify.answers import Answerable, answerable
+from remit.parts.notify.answers import Answerable, answerable, end_of
 from remit.parts.notify.sender import AttemptEnd
 from remit.parts.notify.slack import SlackApi
 from remit.parts.notify.telegram import Presses, TelegramApi
@@ -64,7 +64,8 @@ class NotifyChannels:
 
     async def settle(self, target: NotifyTarget, received: AnswerReceived) -> AnswerSettled:
         """Decide as an answer says, and tell the person what it did. A failure to tell them is logged alone."""
-        settled, closed = await self._answers.decide(received)
+        settled = await self._answers.decide(received)
+        closed = settled.state not in {"", "pending"}
         body = await self._journal.blob(received.body) or b""
         try:
             await api_of(target, self._environ).tell(received, body, settled.text, closed=closed)
@@ -77,10 +78,7 @@ class NotifyChannels:
         try:
             view = await self._service.confirmations.view(update.confirmation)
             record = await self._service.confirmations.answers(update.confirmation)
-            last = record.decisions[-1] if record.decisions else None
-            by = f" by {last.by}" if last is not None and last.by else ""
-            words = f"{view.tool or 'The question'}: {view.state}{by}."
-            await api_of(target, self._environ).settle(update.message, words)
+            await api_of(target, self._environ).settle(update.message, end_of(view, record.decisions))
         except (OSError, TimeoutError, ValueError, RemitError) as error:
             return line(str(error)) or type(error).__name__
         return "updated"

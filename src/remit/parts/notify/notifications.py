@@ -14,7 +14,7 @@ import logging
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -421,19 +421,20 @@ class Notifications:
         )
 
     async def _row(self, head: StreamHead) -> NotificationRow:
-        events = await self._journal.read(head.stream)
-        payloads = [decode(event.kind, event.data) for event in events]
+        events, words, payloads = await self._journal.read(head.stream), "", list[Any]()
+        try:
+            payloads = [decode(event.kind, event.data) for event in events]
+        except ChainBrokenError as error:
+            words = error.message
         attempts = [payload for payload in payloads if isinstance(payload, NotificationSent | NotificationFailed)]
-        words = ""
-        match payloads[-1]:
-            case NotificationSent(answer=text) | NotificationFailed(reason=text) | NotificationDropped(reason=text):
+        match payloads[-1:]:
+            case [NotificationSent(answer=text) | NotificationFailed(reason=text) | NotificationDropped(reason=text)]:
                 words = text
             case _:
                 pass
-        queued = payloads[0]
         return NotificationRow(
             notification=head.stream.rpartition("/")[2],
-            event=queued.event if isinstance(queued, NotificationQueued) else "",
+            event=next((payload.event for payload in payloads if isinstance(payload, NotificationQueued)), ""),
             state=_STATES.get(head.state, head.state),
             about=head.title.partition(" ")[2],
             queued_at=head.created_at,

@@ -79,9 +79,8 @@ class SlackApi:
         await self.ask("chat.update", {"channel": channel, "ts": ts, "text": text, "blocks": [_plain(text)]})
 
     async def tell(self, received: AnswerReceived, _body: bytes, text: str, *, closed: bool) -> None:
-        """Tell all what a press did that closed the question; of another one, who pressed alone."""
+        """Tell who pressed a button what that did, unless it closed the question, as its message will say."""
         if closed:
-            await self.settle(received.message, text)
             return
         channel, user = received.message.partition("/")[0], received.account.rpartition("/")[2]
         await self.ask("chat.postEphemeral", {"channel": channel, "user": user, "text": text})

@@ -131,13 +131,11 @@ class TelegramApi:
         if not reply.ok:
             raise ValueError(_words(reply))
 
-    async def tell(self, received: AnswerReceived, body: bytes, text: str, *, closed: bool) -> None:
-        """Tell who pressed a button what that did; and all, if it closed the question."""
+    async def tell(self, _received: AnswerReceived, body: bytes, text: str, *, closed: bool) -> None:
+        """Tell who pressed a button what that did."""
         query = msgspec.json.decode(body, type=_PressUpdate).callback_query
         answer = {"callback_query_id": query.id, "text": line(text, _WHISPER), "show_alert": not closed}
         await self.ask("answerCallbackQuery", answer)
-        if closed:
-            await self.settle(received.message, text)
 
 
 class Presses:

@@ -34,7 +34,7 @@ from remit.redact import line
 
 if TYPE_CHECKING:
     from remit.engines.port import StreamExecution
-    from remit.journal.event import Lease, StreamHead
+    from remit.journal.event import Event, Lease, StreamHead
     from remit.journal.journal import Journal
     from remit.parts.notify.channels import NotifyChannels
     from remit.parts.notify.occasion import Occasion
@@ -157,7 +157,9 @@ class Delivery(ShortPass):
         for other in self._address.others:
             stream = stream_of(other, notification_of(other, identity))
             head = await self.journal.head(stream)
-            events = await self.journal.read(stream) if head is not None else []
+            events = (await self.journal.read(stream))[: head.seq] if head is not None else []
+            if head is not None and not self._is_whole(head, events):
+                continue  # it is left alone, and tells no one any more
             payloads = [decode(event.kind, event.data) for event in events]
             sent = [payload for payload in payloads if isinstance(payload, NotificationSent)]
             if sent and (sent[-1].delegate or sent[-1].person) == self._address.recipient:
@@ -165,6 +167,13 @@ class Delivery(ShortPass):
             if other in self._address.first:
                 until = max(until, self._ends_at(item, head))
         return item._replace(until=until)
+
+    def _is_whole(self, head: StreamHead, events: Sequence[Event]) -> bool:
+        try:
+            self.journal.prove(head, events)
+        except ChainBrokenError:
+            return False
+        return True
 
     def _ends_at(self, item: News, other: StreamHead | None) -> int:
         """Return when to look again whether another turn has told it; 0: it has ended, or never began."""
