@@ -3,8 +3,10 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import keyring
 import pytest
 
 from tests.cli.conftest import Project
@@ -115,6 +117,16 @@ def test_a_module_that_cannot_be_imported_is_named(project: Project) -> None:
     (project.folder / "remit.toml").write_text('[app]\nmodules = ["broken.py"]\n', encoding="utf-8")
     found = checks(project)["module"]
     assert (found["verdict"], "ZeroDivisionError" in found["detail"]) == ("fail", True)
+
+
+@pytest.mark.parametrize(("priority", "warned"), [(0.5, True), (5, False)])
+def test_a_keyring_in_plain_text_is_warned_of(
+    project: Project, monkeypatch: pytest.MonkeyPatch, priority: float, warned: bool
+) -> None:
+    monkeypatch.setattr(keyring, "get_keyring", lambda: SimpleNamespace(priority=priority))
+    assert "keeps plain" not in project.here("doctor").out
+    project.configure('[secrets.BANK]\nkeyring = "bank"\n')
+    assert ("keeps plain" in project.here("doctor").out) is warned
 
 
 def test_a_damaged_journal_is_named(project: Project) -> None:

@@ -165,6 +165,18 @@ def _models(settings: Settings) -> Iterator[Check]:
         yield Check.failed("models", error)
 
 
+def _keyring(settings: Settings) -> Iterator[Check]:
+    """Warn where secrets are read from a keyring that does not encrypt them."""
+    from remit.settings.expansion import KEYRING, encrypting_keyring
+
+    is_used = KEYRING in str(settings.mcp.servers) or any(
+        "keyring" in table for table in settings.secrets.named.values()
+    )
+    if is_used and encrypting_keyring() is None:
+        remedy = "Choose another in PYTHON_KEYRING_BACKEND, or read secrets from a command."
+        yield Check("keyring", "warn", "secrets are in one that keeps plain text, or this machine has none", remedy)
+
+
 async def checks(state: CommandState, *, live: bool) -> AsyncIterator[Check]:
     """Every check, in order; those that need settings are left out if there are none.
 
@@ -186,6 +198,7 @@ async def checks(state: CommandState, *, live: bool) -> AsyncIterator[Check]:
             *_clients(settings),
             _policy(settings),
             *_models(settings),
+            *_keyring(settings),
             *_named(settings),
             _trust(state, settings),
         ):

@@ -120,7 +120,8 @@ class Secrets:
                 data = await asyncio.to_thread(_contents, table.file)
             return data.decode().rstrip("\r\n")
         except OSError as error:
-            msg = f"{setting}: {table.file}: {error.strerror or type(error).__name__}"
+            # A path behind the setting and a colon would be masked.
+            msg = f"{table.file}, the file of {setting}, cannot be read: {error.strerror or type(error).__name__}"
             raise SettingsError(msg, remedy="Correct its file.") from error
         except UnicodeDecodeError:  # it would quote what stands there
             raise SettingsError(f"{setting} is no text in UTF-8", remedy="Correct its source.") from None

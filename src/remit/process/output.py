@@ -24,10 +24,10 @@ async def output_of(command: Sequence[str], environ: Mapping[str, str], folder: 
         async with asyncio.timeout(_LONGEST_S):
             status = await child.ended()
     except (OSError, TimeoutError) as error:
-        reason = f"{setting}: {str(error) or 'no answer in time'}"
+        reason = f"{setting} fails: {str(error) or 'no answer in time'}"
         raise SettingsError(reason, remedy="Name a program by its path.") from error
     finally:
         await child.close()
     if status != 0:
-        raise SettingsError(f"{setting}: {child.why_ended}", remedy="Run it in the project folder, and see.")
+        raise SettingsError(f"{setting} fails: {child.why_ended}", remedy="Run it in the project folder, and see.")
     return child.out.data

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from importlib import import_module
-from typing import Final
+from typing import Any, Final
 from urllib.parse import unquote
 
 import msgspec
@@ -102,6 +103,14 @@ def _secret(name: str, who: str) -> str:
         remedy = f"Store it: keyring set {_SERVICE} {name}"
         raise SettingsError(f"{who} needs {name} of the keyring, which is not there", remedy=remedy)
     return str(value)
+
+
+def encrypting_keyring() -> Any | None:
+    """Return the keyring of the system; None: there is none that works, or one that keeps plain text."""
+    with suppress(Exception):  # the library is an extra; a backend raises what it likes where it cannot be used
+        backend = import_module("keyring").get_keyring()
+        return backend if backend.priority >= 1 else None
+    return None
 
 
 def literal(text: str) -> str:

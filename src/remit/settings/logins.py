@@ -9,7 +9,6 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -17,6 +16,7 @@ import msgspec
 
 from remit.atomic import replace_file
 from remit.canonical import sha256
+from remit.settings.expansion import encrypting_keyring
 from remit.settings.places import login_folder
 from remit.threads import StopEvent, wait_for_lock
 
@@ -114,7 +114,7 @@ class LoginFile:
 def keep_login(env: Mapping[str, str], url: str, made: Mapping[str, str]) -> None:
     """Keep the login at a server of Remit's own: its token in the keyring if there is one, else in the file."""
     file, own = _server_login(env, url), dict(made)
-    ring = _keyring()
+    ring = encrypting_keyring()
     if ring is not None:
         with suppress(Exception):  # backends are others', and raise what they like: then the file has it
             ring.set_password(_SERVICE, _place(url), own["token"])
@@ -125,7 +125,7 @@ def keep_login(env: Mapping[str, str], url: str, made: Mapping[str, str]) -> Non
 
 def forget_login(env: Mapping[str, str], url: str) -> None:
     """Forget the login at a server of Remit's own."""
-    if _login_in(env, url).get("in") and (ring := _keyring()) is not None:
+    if _login_in(env, url).get("in") and (ring := encrypting_keyring()) is not None:
         with suppress(Exception):  # as above; the token ends at the server, too
             ring.delete_password(_SERVICE, _place(url))
     _server_login(env, url).unlink(missing_ok=True)
@@ -134,7 +134,7 @@ def forget_login(env: Mapping[str, str], url: str) -> None:
 def login_token(env: Mapping[str, str], url: str) -> str:
     """The token of the login at a server of Remit's own; empty: there is none."""
     content = _login_in(env, url)
-    if content.get("in") and (ring := _keyring()) is not None:
+    if content.get("in") and (ring := encrypting_keyring()) is not None:
         with suppress(Exception):  # as above
             return ring.get_password(_SERVICE, _place(url)) or ""
     return content.get("token", "")
@@ -153,14 +153,6 @@ def _server_login(env: Mapping[str, str], url: str) -> Path:
 
 def _place(url: str) -> str:
     return url.rstrip("/")
-
-
-def _keyring() -> Any | None:
-    """Return the keyring of the system; None: there is none that works, or one that keeps plain text."""
-    with suppress(Exception):  # the library is an extra; a backend raises what it likes where it cannot be used
-        backend = import_module("keyring").get_keyring()
-        return backend if backend.priority >= 1 else None
-    return None
 
 
 def _is(number: int, path: Path) -> bool:

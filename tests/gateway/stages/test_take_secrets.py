@@ -128,6 +128,7 @@ async def test_a_secret_that_cannot_be_read_refuses_the_call_before_it_is_announ
         outcome = await world.call("bank.echo")
         assert (outcome.status, outcome.code) == ("blocked", Code.SECRET_MISSING)
         assert "secrets.BANK" in outcome.reason
+        assert "***" not in outcome.reason
         assert await world.kinds() == ["gate_refused"]
         assert (await world.last(GateRefused)).stage == "take_secrets"
 
