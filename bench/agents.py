@@ -92,11 +92,11 @@ _TABLES: Final = ("events", "blobs")
 def _kept(path: Path) -> int:
     """Bytes of all events, and of the values beside them."""
     db = apsw.Connection(str(path))
-    kept = db.execute(
+    count = db.execute(
         "SELECT (SELECT sum(length(data)) FROM events) + (SELECT coalesce(sum(length(data)), 0) FROM blobs)"
     ).get
     db.close()
-    return int(kept)
+    return int(count)
 
 
 async def _turns(lab: Lab, calls: int) -> list[Result]:

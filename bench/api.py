@@ -44,9 +44,9 @@ async def look(what: str) -> str:
     return what.upper()
 
 
-async def bare(asked: ApiRequest) -> dict[str, Any]:
+async def bare(request: ApiRequest) -> dict[str, Any]:
     """Answer a call without gateway and journal."""
-    return {"status": "ok", "value": await look.function(asked.body.args["what"])}
+    return {"status": "ok", "value": await look.function(request.body.args["what"])}
 
 
 _BARE: Final = Route(
@@ -83,8 +83,8 @@ def run_server(folder: str, port: int, gated: bool) -> None:
 @contextmanager
 def server(lab: Lab, *, gated: bool) -> Iterator[tuple[int, int]]:
     """Port and process of a server."""
-    with listen("127.0.0.1", 0) as found:
-        port = found.getsockname()[1]
+    with listen("127.0.0.1", 0) as listener:
+        port = listener.getsockname()[1]
     with TemporaryDirectory(dir=lab.folder) as folder:
         process = multiprocessing.get_context("spawn").Process(target=run_server, args=(folder, port, gated))
         process.start()
@@ -190,8 +190,8 @@ async def tickets_postgres(lab: Lab) -> list[Result]:
     """TOOL tickets that are leased, run and filled, on PostgreSQL."""
 
     async def ours() -> Reading:
-        with database() as found:
-            return await _worked(str(lab.folder), found.url, found.server.cpu)
+        with database() as place:
+            return await _worked(str(lab.folder), place.url, place.server.cpu)
 
     peers = lab.rival(PROCRASTINATE, "tickets", Mark(3, "peer"))
     return await against("tickets leased, run and filled, PostgreSQL", "per second", ours, None, peers=peers)

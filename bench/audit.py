@@ -33,7 +33,7 @@ async def questions(lab: Lab) -> list[Result]:
     with tempfile.TemporaryDirectory(dir=lab.folder) as own:
         path = str(Path(own) / "audit.db")
         await _filled(path)
-        made = await against(
+        begun = await against(
             "index over a million events",
             "ms",
             lambda: _made(path),
@@ -42,7 +42,7 @@ async def questions(lab: Lab) -> list[Result]:
             mark=Mark(2.5, "floor"),
             rounds=1,
         )
-        asked = await against(
+        answered = await against(
             "question about a million events",
             "ms",
             lambda: _asked(path),
@@ -51,7 +51,7 @@ async def questions(lab: Lab) -> list[Result]:
             mark=Mark(1_000),
             rounds=ROUNDS,
         )
-    return [*asked, *made]
+    return [*answered, *begun]
 
 
 def _events() -> int:
@@ -125,11 +125,11 @@ async def _asked(path: str) -> Reading:
     journal = Journal(SqliteStore(path, clock), clock)
     try:
         watch = Watch()
-        found = await answer(journal, AuditQuestion(principal="ada"))
+        answer_rows = await answer(journal, AuditQuestion(principal="ada"))
         taken = watch.millis(1)
     finally:
         await journal.close()
-    assert found.events == _events()
+    assert answer_rows.events == _events()
     return taken
 
 

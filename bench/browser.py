@@ -116,9 +116,9 @@ async def browser_seen(lab: Lab) -> list[Result]:
             watch = Watch()
             for _ in range(SNAPSHOTS):
                 await page.aria_snapshot(mode="ai")
-            found = watch.millis(SNAPSHOTS)
+            times = watch.millis(SNAPSHOTS)
             await browser.close()
-            return found
+            return times
 
     return await against(name, "ms", sample, floor, "floor: bare Playwright")
 

@@ -109,8 +109,8 @@ def run_paced(folder: str) -> None:
 @contextmanager
 def pages_of(folder: Path) -> Iterator[tuple[int, int]]:
     """Port and process of a server of the pages over the journal in a folder."""
-    with listen("127.0.0.1", 0) as found:
-        port = found.getsockname()[1]
+    with listen("127.0.0.1", 0) as listener:
+        port = listener.getsockname()[1]
     with _process(run_pages, str(folder), port) as pid:
         yield port, pid
 
@@ -184,13 +184,13 @@ async def _painted(url: str) -> list[Result]:
     """The first paint of a page in Chromium, where there is one."""
     from playwright.async_api import async_playwright  # noqa: PLC0415 - only where a browser is measured
 
-    found = next((path for name in _BROWSERS if (path := shutil.which(name))), None)
-    if found is None:
+    program = next((path for name in _BROWSERS if (path := shutil.which(name))), None)
+    if program is None:
         return []
     async with async_playwright() as playwright:
         # Chromium loads no page by libfaketime's clock: it has the machine's date.
         env: dict[str, str | float | bool] = {n: v for n, v in os.environ.items() if n != "LD_PRELOAD"}
-        browser = await playwright.chromium.launch(executable_path=found, args=["--no-sandbox"], env=env)
+        browser = await playwright.chromium.launch(executable_path=program, args=["--no-sandbox"], env=env)
         page = await browser.new_page()
         await page.goto(url)
 
@@ -296,12 +296,12 @@ async def _followed(port: int, pid: int, job: str) -> tuple[list[float], float]:
                 if not line:
                     return
                 now = time.monotonic_ns()
-                seen = _SEEN.findall(line)
+                numbers = _SEEN.findall(line)
                 if b'"step-rows"' in line and not last:
                     ready.release()
-                    last = max(seen, default=b"0")
-                if seen and max(seen) > last:
-                    last = max(seen)
+                    last = max(numbers, default=b"0")
+                if numbers and max(numbers) > last:
+                    last = max(numbers)
                     if counted.is_set():
                         waits.append((now - int(last)) / 1e6)
                     if len(waits) >= EVENTS * OPEN_PAGES:

@@ -52,7 +52,7 @@ def _library(folder: Path) -> _Library:
         text = "".join(f"## Section {at}\n\n{body} {'.' * 350}\n\n" for at, body in enumerate(sections))
         folder.mkdir(exist_ok=True)
         (folder / f"f{number}.md").write_text(text, encoding="utf-8")
-        passages += [text[one.start : one.end] for one in cut("f.md", text)]
+        passages += [text[piece.start : piece.end] for piece in cut("f.md", text)]
     return _Library(folder, passages)
 
 
@@ -68,9 +68,9 @@ async def indexed(lab: Lab) -> list[Result]:
         async def sample() -> Reading:
             with tempfile.TemporaryDirectory(dir=own) as beside:
                 watch = Watch()
-                found = _ask(library.searched_from(Path(beside)))
-                reading = watch.processor_rate(found.passages)
-            assert found.passages == len(library.passages)
+                hits = _ask(library.searched_from(Path(beside)))
+                reading = watch.processor_rate(hits.passages)
+            assert hits.passages == len(library.passages)
             return reading
 
         async def floor() -> Reading:
@@ -113,12 +113,12 @@ async def searched(lab: Lab) -> list[Result]:
             return watch.processor_millis(QUERIES)
 
         note = "floor: the query on bare FTS5; both by processor time"
-        asked = await against("folder index, a search", "ms", sample, floor, note, mark=Mark(50), rounds=ROUNDS)
+        reading = await against("folder index, a search", "ms", sample, floor, note, mark=Mark(50), rounds=ROUNDS)
         after = await against(
             "folder index, a search after a change", "ms", changed, floor, note, mark=Mark(50), rounds=ROUNDS
         )
         bare.close()
-        return [*asked, *after]
+        return [*reading, *after]
 
 
 def _bare(library: _Library, beside: Path) -> apsw.Connection:

@@ -29,14 +29,14 @@ class _Times:
     """When questions were asked, and when the first piece of each answer was there."""
 
     def __init__(self) -> None:
-        self.asked: list[float] = []
-        self.heard: dict[str, float] = {}
+        self.begun: list[float] = []
+        self.first: dict[str, float] = {}
 
     @property
     def median_ms(self) -> float:
         """Milliseconds from one to the other."""
         return statistics.median(
-            (heard - asked) * 1_000 for asked, heard in zip(self.asked, self.heard.values(), strict=True)
+            (end - start) * 1_000 for start, end in zip(self.begun, self.first.values(), strict=True)
         )
 
 
@@ -88,27 +88,27 @@ async def _agents(lab: Lab, url: str) -> Reading:
     @recipe("bench.talks")
     async def talks(run: Run) -> None:
         for _ in range(EACH):
-            asked.setdefault(run.job_id, []).append(time.perf_counter())
+            begun.setdefault(run.job_id, []).append(time.perf_counter())
             await run.model("Say something.", model=f"openai-compatible:{url}#m")
 
     async def listen(job: str) -> None:
-        heard: set[str] = set()
+        jobs: set[str] = set()
         async for piece in remit.service.streams.said(job):
-            if piece.step not in heard:
+            if piece.step not in jobs:
                 now = time.perf_counter()
-                heard.add(piece.step)
-                if len(heard) > 1:  # before their first answers all ask in the same moment, and much is imported
-                    added.append((now - asked[job][-1]) * 1_000 - float(piece.delta.text))
+                jobs.add(piece.step)
+                if len(jobs) > 1:  # before their first answers all ask in the same moment, and much is imported
+                    added.append((now - begun[job][-1]) * 1_000 - float(piece.delta.text))
 
-    asked: dict[str, list[float]] = {}
+    begun: dict[str, list[float]] = {}
     async with remit_in(lab.folder, recipes=[talks]) as remit:
         jobs = await asyncio.gather(*(remit.start(talks()) for _ in range(AGENTS)))
         listening = [asyncio.create_task(listen(job.id)) for job in jobs]
         watch = Watch()
         await asyncio.gather(*(job.result() for job in jobs))
         cpu = watch.rate(AGENTS * EACH).cpu_us
-        for one in listening:
-            one.cancel()
+        for listener in listening:
+            listener.cancel()
         await asyncio.wait(listening)
     return Reading(statistics.median(added), cpu)
 
@@ -118,15 +118,15 @@ async def _clients(url: str) -> Reading:
 
     async def talk() -> None:
         for number in range(EACH):
-            asked, heard = time.perf_counter(), not number
+            begun, is_heard = time.perf_counter(), not number
             async with client.post(f"{url}/chat/completions", json=_BODY) as response:
                 async for line in response.content:
                     if line.startswith(b"data: {"):
-                        said = msgspec.json.decode(line[6:])
-                        if not heard:
-                            text = said["choices"][0]["delta"]["content"]
-                            added.append((time.perf_counter() - asked) * 1_000 - float(text))
-                            heard = True
+                        chunk = msgspec.json.decode(line[6:])
+                        if not is_heard:
+                            text = chunk["choices"][0]["delta"]["content"]
+                            added.append((time.perf_counter() - begun) * 1_000 - float(text))
+                            is_heard = True
 
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as client:
         watch = Watch()
@@ -140,7 +140,7 @@ async def _through_the_gate(lab: Lab, url: str) -> Reading:
     @recipe("bench.asks")
     async def asks(run: Run) -> None:
         for _ in range(QUESTIONS):
-            times.asked.append(time.perf_counter())
+            times.begun.append(time.perf_counter())
             await run.model("Say something.", model=f"openai-compatible:{url}#m")
 
     async with remit_in(lab.folder, recipes=[asks]) as remit:
@@ -154,16 +154,16 @@ async def _through_the_gate(lab: Lab, url: str) -> Reading:
 
 async def _listen(remit: Remit, job: str, times: _Times) -> None:
     async for piece in remit.service.streams.said(job):
-        times.heard.setdefault(piece.step, time.perf_counter())
+        times.first.setdefault(piece.step, time.perf_counter())
 
 
 async def _bare(url: str) -> Reading:
     times = _Times()
     async with aiohttp.ClientSession() as client:
         for number in range(QUESTIONS):
-            times.asked.append(time.perf_counter())
+            times.begun.append(time.perf_counter())
             async with client.post(f"{url}/chat/completions", json=_BODY) as response:
                 async for line in response.content:
                     if line.startswith(b"data:"):
-                        times.heard.setdefault(str(number), time.perf_counter())
+                        times.first.setdefault(str(number), time.perf_counter())
     return Reading(times.median_ms)

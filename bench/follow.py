@@ -51,8 +51,8 @@ async def follow_postgres(_lab: Lab) -> list[Result]:
 
     @contextmanager
     def place() -> Iterator[str]:
-        with database() as found:
-            yield found.url
+        with database() as place:
+            yield place.url
 
     async def bare(url: str) -> list[float]:
         return await listened(url, EVENTS, LONGEST_PAUSE_S)
@@ -79,7 +79,7 @@ async def _slowest(
 
     floor = sampling("of the floor", bare) if bare is not None else None
     (result,) = await against(name, "ms", sampling("p50", _followed), floor, mark=mark)
-    note = ", ".join(f"{what} {median(found):.1f} ms" for what, found in medians.items() if found)
+    note = ", ".join(f"{what} {median(times):.1f} ms" for what, times in medians.items() if times)
     return [msgspec.structs.replace(result, note=note)]
 
 

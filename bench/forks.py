@@ -22,9 +22,9 @@ async def forked(lab: Lab) -> list[Result]:
             await long
             await remit.service.forks.make(short.id, "1")  # loads what a fork needs
             watch = Watch()
-            made = await remit.service.forks.make(long.id, str(LONG))
+            fork = await remit.service.forks.make(long.id, str(LONG))
             took = watch.millis(1)
-            assert made.of == long.id
+            assert fork.of == long.id
             return took
 
     async def floor() -> Reading:

@@ -82,8 +82,8 @@ async def gateway(lab: Lab) -> list[Result]:
         async with remit_in(lab.folder) as remit:
             journal = Journal(_Nothing(), SystemClock())  # type: ignore[arg-type]
             writer = journal.writer("session/ses_06000000000000000000000000", "session")
-            made = {name: getattr(remit.runtime.services, name) for name in Services.__struct_fields__}
-            gate = Gateway(Services(**{**made, "journal": journal}))
+            services = {name: getattr(remit.runtime.services, name) for name in Services.__struct_fields__}
+            gate = Gateway(Services(**{**services, "journal": journal}))
             watch = Watch()
             for number in range(CALLS):
                 await gate.call(

@@ -90,13 +90,13 @@ def _sample(folder: Path, program: str, workload: str) -> Sample:
                 stderr=asyncio.subprocess.PIPE,
             )
             out, err = await process.communicate()
-        said = heard(out)
-        if process.returncode or said is None:
+        reading = heard(out)
+        if process.returncode or reading is None:
             last = err.decode(errors="replace").strip().splitlines()[-1:]
             raise PeerMissingError(f"{program} ended with {process.returncode}: {''.join(last)[:200]}")
-        if said.missing:
-            raise PeerMissingError(said.missing)
-        return Reading(said.rate, said.cpu_us)
+        if reading.missing:
+            raise PeerMissingError(reading.missing)
+        return Reading(reading.rate, reading.cpu_us)
 
     return sample
 

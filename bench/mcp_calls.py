@@ -169,8 +169,8 @@ async def _contextforge(lab: Lab, bare: str, *how: str) -> AsyncIterator[tuple[s
     with tempfile.TemporaryDirectory(dir=lab.folder) as own:
         program = (str(python), str(ROOT / "bench/peers/contextforge.py"), bare, own, *how)
         async with _printing_url(*program, folder=lab.folder, PYTHONPATH=str(ROOT)) as line:
-            if said := heard(line.encode()):
-                raise PeerMissingError(said.missing)
+            if reading := heard(line.encode()):
+                raise PeerMissingError(reading.missing)
             url, tool = line.split()
             yield url, tool
 

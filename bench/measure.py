@@ -168,7 +168,7 @@ def _cpu(readings: Sequence[Reading]) -> float | None:
 
 def _ratio(unit: Unit, values: Sequence[Reading], others: Sequence[Reading]) -> float | None:
     """The median over the rounds."""
-    pairs = [(one.value, other.value) for one, other in zip(values, others, strict=False)]
+    pairs = [(first.value, other.value) for first, other in zip(values, others, strict=False)]
     ratios = [value / other if unit == "per second" else other / value for value, other in pairs]
     return statistics.median(ratios) if ratios else None
 
@@ -220,4 +220,4 @@ class Watch:
 def _cpu_seconds() -> float:
     """Processor time of this process and of its children that have ended."""
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(one.ru_utime + one.ru_stime for one in used)
+    return sum(usage.ru_utime + usage.ru_stime for usage in used)

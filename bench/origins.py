@@ -32,12 +32,12 @@ async def origin(_lab: Lab) -> list[Result]:
     args = {"to": "eve@evil.example", "url": "https://other.example/report"}
 
     async def sample() -> Reading:
-        found = []
+        hits = []
         watch = Watch()
         for _ in range(CALLS):
-            found = [ledger.judge(one) for one in arguments_of(_SCHEMA, args)]
+            hits = [ledger.judge(argument) for argument in arguments_of(_SCHEMA, args)]
         reading = watch.micros(CALLS)
-        assert [one.seen for one in found if one] == ["untrusted", "nowhere"]
+        assert [argument.seen for argument in hits if argument] == ["untrusted", "nowhere"]
         return reading
 
     async def scan() -> Reading:

@@ -34,10 +34,10 @@ async def decision(_lab: Lab) -> list[Result]:
     """One decision among 30 rules, three of them about the tool."""
     policy = thirty_rules()
     tool = ToolMeta(name="fs.write", provider_id="builtin", capability_level=Level.L1)
-    asked = Query(tool=tool, key="fs.write", args={"path": "docs/a.md"}, caller=_CALLER)
+    query = Query(tool=tool, key="fs.write", args={"path": "docs/a.md"}, caller=_CALLER)
 
     async def sample() -> Reading:
-        return _timed(policy, asked)
+        return _timed(policy, query)
 
     return await against("policy decision, 30 rules", "µs", sample, None, "three about the tool", mark=Mark(1))
 
@@ -54,10 +54,10 @@ async def _added(name: str, more: dict[str, Any], mark: Mark) -> list[Result]:
     plain, whole = Policy.parse([rule]), Policy.parse([rule | more])
     args = {"amount": 30, "user": "alice"}
     facts = Facts(seen={"orders.get": {"status": "pending", "total": 200}}, taken={})
-    asked = Query(tool=_TOOL, key="orders", args=args, caller=_CALLER, now=1_777_881_600_000_000, facts=facts)
+    query = Query(tool=_TOOL, key="orders", args=args, caller=_CALLER, now=1_777_881_600_000_000, facts=facts)
 
     async def sample() -> Reading:
-        base, value = _timed(plain, asked).cpu_us, _timed(whole, asked).cpu_us
+        base, value = _timed(plain, query).cpu_us, _timed(whole, query).cpu_us
         assert base is not None
         assert value is not None
         return Reading(value - base)  # of processor, which is all that a decision takes
@@ -65,10 +65,10 @@ async def _added(name: str, more: dict[str, Any], mark: Mark) -> list[Result]:
     return await against(name, "µs", sample, None, "to a rule about a tool and a caller", mark=mark)
 
 
-def _timed(policy: Policy, asked: Query) -> Reading:
-    assert policy.decide(asked).effect == "allow"
+def _timed(policy: Policy, query: Query) -> Reading:
+    assert policy.decide(query).effect == "allow"
     decide = policy.decide
     watch = Watch()
     for _ in range(DECISIONS):
-        decide(asked)
+        decide(query)
     return watch.micros(DECISIONS)

@@ -16,13 +16,13 @@ async def concurrent_postgres(lab: Lab) -> list[Result]:
     """64 jobs of 50 read-only steps at once."""
 
     async def sample() -> Reading:
-        with database() as found:
-            async with remit_in(lab.folder, flags={"journal.url": found.url}) as remit:
-                return await at_once(remit, Watch(found.server.cpu))
+        with database() as place:
+            async with remit_in(lab.folder, flags={"journal.url": place.url}) as remit:
+                return await at_once(remit, Watch(place.server.cpu))
 
     async def floor() -> Reading:
-        with database() as found:
-            return await grouped(found, JOBS * EACH, 64)
+        with database() as place:
+            return await grouped(place, JOBS * EACH, 64)
 
     return await against(
         "64 jobs of 50 on PostgreSQL",
@@ -38,11 +38,11 @@ async def sharded_postgres(lab: Lab) -> list[Result]:
     """The same jobs on one server through the router of a journal of two shards, beside those on one journal there."""
 
     async def sample(shards: int) -> Reading:
-        with database() as found:
-            between = "&" if "?" in found.url else "?"
-            urls = " ".join(f"{found.url}{between}schema=shard_{number}" for number in range(shards))
+        with database() as place:
+            between = "&" if "?" in place.url else "?"
+            urls = " ".join(f"{place.url}{between}schema=shard_{number}" for number in range(shards))
             async with remit_in(lab.folder, flags={"journal.url": urls}) as remit:
-                return await at_once(remit, Watch(found.server.cpu))
+                return await at_once(remit, Watch(place.server.cpu))
 
     return await against(
         "64 jobs of 50 on two shards",
@@ -53,12 +53,12 @@ async def sharded_postgres(lab: Lab) -> list[Result]:
     )
 
 
-async def grouped(found: Database, count: int, group: int) -> Reading:
+async def grouped(place: Database, count: int, group: int) -> Reading:
     """Rows per second, so many in a statement of its own, flushed."""
-    db = await asyncpg.connect(found.url)
+    db = await asyncpg.connect(place.url)
     await db.execute("CREATE TABLE rows (stream bigint, seq bigint, data bytea, PRIMARY KEY (stream, seq))")
     insert = await db.prepare("INSERT INTO rows SELECT 1, * FROM unnest($1::bigint[], $2::bytea[])")
-    watch = Watch(found.server.cpu)
+    watch = Watch(place.server.cpu)
     for start in range(0, count, group):
         await insert.fetch(list(range(start, start + group)), [ROW] * group)
     rate = watch.rate(count)

@@ -67,8 +67,8 @@ async def _bare(work: Path) -> None:
     )
     for fd in (*passed, end):
         os.close(fd)
-    _, said = await process.communicate()
-    assert process.returncode == 0, said
+    _, output = await process.communicate()
+    assert process.returncode == 0, output
 
 
 @asynccontextmanager
@@ -110,7 +110,7 @@ async def sandboxed_at_once(_lab: Lab) -> list[Result]:
         async with _driven() as (driver, work):
             watch = Watch()
             for _ in range(RUNS // 4):
-                await asyncio.gather(*(driver.exec(_spec(work, one), quiet) for one in range(AT_ONCE)))
+                await asyncio.gather(*(driver.exec(_spec(work, number), quiet) for number in range(AT_ONCE)))
             return watch.rate(RUNS // 4 * AT_ONCE)
 
     async def floor() -> Reading:
@@ -138,9 +138,9 @@ async def sandboxed_warm(_lab: Lab) -> list[Result]:
                 await sandbox.write(name, [("main.py", b"pass")])
                 await _at_rest(driver)
                 watch = Watch()
-                found = await sandbox.run(SandboxRequest(conversation=name, key="1", command=("python", "main.py")))
+                ended = await sandbox.run(SandboxRequest(conversation=name, key="1", command=("python", "main.py")))
                 taken = watch.millis(1)
-                assert found.execution.status == "SUCCEEDED"
+                assert ended.execution.status == "SUCCEEDED"
                 if number:  # the first finds none that was started ahead
                     spent, cpu = spent + taken.value, cpu + (taken.cpu_us or 0)
             await sandbox.close()
@@ -160,8 +160,8 @@ def _each(peer: Peer) -> Peer:
     """A peer that counts runs per second, by the milliseconds of each."""
 
     async def sample() -> Reading:
-        found = await peer.sample()
-        return Reading(1_000 / found.value, found.cpu_us)
+        reading = await peer.sample()
+        return Reading(1_000 / reading.value, reading.cpu_us)
 
     return peer._replace(sample=sample)
 

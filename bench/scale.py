@@ -83,13 +83,13 @@ async def scale(lab: Lab) -> list[Result]:
     few, many, results = lab.folder / "few.db", lab.folder / "many.db", list[Result]()
     measured = {"append": appended, "claim": claimed, "list 20 jobs": listed}
     async with filled(few, FEW_JOBS) as small, filled(many, MANY_JOBS) as large:
-        for name, one in measured.items():
+        for name, reading in measured.items():
             note = "floor: the same at a hundredth of the size"
             results += await against(
                 f"{name}, 1,000,000 events",
                 "µs",
-                _on(one, large, MANY_JOBS),
-                _on(one, small, FEW_JOBS),
+                _on(reading, large, MANY_JOBS),
+                _on(reading, small, FEW_JOBS),
                 note,
                 mark=Mark(1.3, "floor"),
             )
@@ -101,10 +101,10 @@ async def scale(lab: Lab) -> list[Result]:
 Measured = Callable[[Journal, int, random.Random], Awaitable[Reading]]
 
 
-def _on(one: Measured, journal: Journal, jobs: int) -> Sample:
+def _on(measured: Measured, journal: Journal, jobs: int) -> Sample:
     chance = random.Random(5)
 
     async def sample() -> Reading:
-        return await one(journal, jobs, chance)
+        return await measured(journal, jobs, chance)
 
     return sample

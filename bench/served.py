@@ -57,8 +57,8 @@ async def _ask(
     writer.write("\r\n".join([*lines, "", ""]).encode() + data)
     head = (await reader.readuntil(b"\r\n\r\n")).decode().lower().split("\r\n")
     assert head[0].startswith("http/1.1 2"), head[0]
-    found = dict(line.split(": ", 1) for line in head[1:] if line)
-    return found, await reader.readexactly(int(found.get("content-length", 0)))
+    answer = dict(line.split(": ", 1) for line in head[1:] if line)
+    return answer, await reader.readexactly(int(answer.get("content-length", 0)))
 
 
 async def serve_started(_lab: Lab) -> list[Result]:
@@ -99,8 +99,8 @@ async def followers(lab: Lab) -> list[Result]:
     async def ours() -> Reading:
         with server(lab, gated=True) as (port, pid):
             async with connected(port) as (reader, writer):
-                _, made = await _ask(reader, writer, "/v1/jobs", {"plan": _PLAN})
-                job = msgspec.json.decode(made)["job"]
+                _, created = await _ask(reader, writer, "/v1/jobs", {"plan": _PLAN})
+                job = msgspec.json.decode(created)["job"]
                 await _followed(port, job, 50)  # what the first ones load stays
                 before = _resident(pid)
                 return Reading((await _followed(port, job, FOLLOWERS, pid) - before) / FOLLOWERS / 1_024)

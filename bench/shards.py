@@ -38,19 +38,19 @@ def simulate(shards: int, seed: int = 7) -> Row:
     """One run: jobs in the order of their arrival, each served by its shard."""
     chance = random.Random(seed)
     count = max(20_000, JOBS_EACH * shards)
-    free, given, waits = [0.0] * shards, [0] * shards, list[float]()
+    free, counts, waits = [0.0] * shards, [0] * shards, list[float]()
     now = 0.0
     for number in range(count):
         now += chance.expovariate(LOAD * shards / STEPS)
         shard = int.from_bytes(sha256(f"job/{number}".encode()).digest()[:8], "big") % shards
         free[shard] = max(now, free[shard]) + STEPS
-        given[shard] += 1
+        counts[shard] += 1
         waits.append(free[shard] - now)
     answers = sorted(max(chance.expovariate(1) for _ in range(shards)) for _ in range(500))
     alone = sorted(chance.expovariate(1) for _ in range(20_000))
     return Row(
         shards,
-        max(given) / (count / shards),
+        max(counts) / (count / shards),
         sorted(waits)[int(0.99 * count)],
         1 / shards,
         answers[int(0.99 * len(answers))] / alone[int(0.99 * len(alone))],

@@ -24,8 +24,8 @@ async def disk(lab: Lab) -> list[Result]:
         return Reading(size / STEPS)
 
     async def floor() -> Reading:
-        _, said = await _written(lab.folder)
-        return Reading(said / STEPS)
+        _, size = await _written(lab.folder)
+        return Reading(size / STEPS)
 
     note = "floor: payloads and envelopes of its events"
     return await against("disk, recorded step", "bytes", sample, floor, note, mark=Mark(1.5, "floor"), rounds=1)
@@ -38,8 +38,8 @@ async def _written(folder: Path) -> tuple[int, int]:
         async with remit_in(folder, flags={"journal.url": str(path)}) as remit:
             await remit.run(reads(STEPS))
         db = apsw.Connection(str(path))
-        said = db.execute(
+        size = db.execute(
             "SELECT sum(? + length(CAST(kind AS BLOB)) + length(hash) + length(data)) FROM events", (_NUMBERS,)
         ).get
         db.close()
-        return path.stat().st_size, int(said)
+        return path.stat().st_size, int(size)

@@ -28,8 +28,8 @@ async def rate_on(folder: Path, what: str, delay_us: int, steps: int) -> Reading
         env={**os.environ, "LD_PRELOAD": str(library), "BENCH_FLUSH_US": str(delay_us)},
         stdout=asyncio.subprocess.PIPE,
     )
-    said = msgspec.json.decode((await process.communicate())[0], type=Said)
-    return Reading(said.rate, said.cpu_us)
+    reading = msgspec.json.decode((await process.communicate())[0], type=Said)
+    return Reading(reading.rate, reading.cpu_us)
 
 
 def _compiled(folder: Path) -> Path:
@@ -56,5 +56,5 @@ async def _measured(what: str, steps: int, folder: Path) -> Reading:
 
 
 if __name__ == "__main__":
-    found = asyncio.run(_measured(sys.argv[1], int(sys.argv[2]), Path(sys.argv[3])))
-    print(msgspec.json.encode(Said(found.value, found.cpu_us)).decode())
+    reading = asyncio.run(_measured(sys.argv[1], int(sys.argv[2]), Path(sys.argv[3])))
+    print(msgspec.json.encode(Said(reading.value, reading.cpu_us)).decode())

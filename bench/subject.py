@@ -63,14 +63,14 @@ async def remit_in(
 ) -> AsyncIterator[Remit]:
     """A Remit whose journal is new, with more recipes and tools where they are given."""
     with tempfile.TemporaryDirectory(dir=folder) as own:
-        given = {
+        options = {
             "journal.url": str(Path(own) / "journal.db"),
             "policy.rules": [{"effect": "allow", "tools": ["bench.*"]}],
             "jobs.concurrency": 64,
             **(flags or {}),
         }
         known: list[Recipe[..., Any]] = [reads, writes, nothing, parked, *recipes]
-        settings = load(env={}, cwd=Path(own), flags=given)
+        settings = load(env={}, cwd=Path(own), flags=options)
         async with Remit(settings=settings, tools=[read, write, *tools], recipes=known) as remit:
             await remit.run(reads(1))
             yield remit

@@ -122,8 +122,8 @@ async def bombed(_: Lab) -> list[Result]:
             process = await asyncio.create_subprocess_exec(
                 sys.executable, "-m", "bench.web", base, cwd=ROOT, stdout=asyncio.subprocess.PIPE
             )
-            told, _ = await process.communicate()
-        return Reading(float(told))
+            output, _ = await process.communicate()
+        return Reading(float(output))
 
     note = "peak while it is fetched, beside the peak before"
     return await against("gzip bomb of 1 GB", "kB", sample, None, note, mark=Mark(20_000), rounds=1)
@@ -203,8 +203,8 @@ async def _site(pages: Mapping[str, bytes], headers: Mapping[str, str] | None = 
         query = request.query["q"]
         queries.extend([query] * (query not in queries))
         first = 10 * queries.index(query)
-        found = [{"url": f"{base}{path}", "title": path} for path in list(pages)[first : first + 10]]
-        return web.json_response({"results": found})
+        results = [{"url": f"{base}{path}", "title": path} for path in list(pages)[first : first + 10]]
+        return web.json_response({"results": results})
 
     app = web.Application()
     app.router.add_get("/{path:.*}", answer)

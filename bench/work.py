@@ -46,8 +46,8 @@ async def board(lab: Lab) -> list[Result]:
         async def floor() -> Reading:
             watch = Watch()
             for _ in range(LOOKS):
-                found = rows.execute("SELECT * FROM heads ORDER BY at DESC LIMIT ?", (UNITS,)).fetchall()
-                assert len(found) == UNITS
+                listed = rows.execute("SELECT * FROM heads ORDER BY at DESC LIMIT ?", (UNITS,)).fetchall()
+                assert len(listed) == UNITS
             return Reading(watch.micros(LOOKS).value / 1_000)
 
         return await against("work: board of 1,000 issues", "ms", sample, floor, "bare rows from SQLite", mark=Mark(50))

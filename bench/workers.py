@@ -57,13 +57,13 @@ async def worker(url: str, engine: str, concurrency: int) -> AsyncIterator[async
 
 async def worked_off(count: int, engine: str = "local") -> Reading:
     """Steps per second of so many workers, from the moment that they are told to begin."""
-    with database() as found:
+    with database() as place:
         async with AsyncExitStack() as stack:
-            remit = await stack.enter_async_context(opened(found.url, engine, 1))
+            remit = await stack.enter_async_context(opened(place.url, engine, 1))
             await asyncio.gather(*(remit.start(reads(EACH)) for _ in range(JOBS)))
             share = max(1, JOBS // count)
-            workers = [await stack.enter_async_context(worker(found.url, engine, share)) for _ in range(count)]
-            servers = [found.server, *(Server(psutil.Process(process.pid)) for process in workers)]
+            workers = [await stack.enter_async_context(worker(place.url, engine, share)) for _ in range(count)]
+            servers = [place.server, *(Server(psutil.Process(process.pid)) for process in workers)]
             watch = Watch(lambda: sum(server.cpu() for server in servers))
             for process in workers:
                 assert process.stdin is not None
@@ -76,10 +76,10 @@ async def worked_off(count: int, engine: str = "local") -> Reading:
 
 async def inserted(count: int) -> Reading:
     """Rows per second of so many connections, in groups; the floor."""
-    with database() as found:
-        one = await asyncpg.connect(found.url)
-        await one.execute("CREATE TABLE rows (stream bigint, seq bigint, data bytea, PRIMARY KEY (stream, seq))")
-        connections = [one, *[await asyncpg.connect(found.url) for _ in range(count - 1)]]
+    with database() as place:
+        listener = await asyncpg.connect(place.url)
+        await listener.execute("CREATE TABLE rows (stream bigint, seq bigint, data bytea, PRIMARY KEY (stream, seq))")
+        connections = [listener, *[await asyncpg.connect(place.url) for _ in range(count - 1)]]
         share = JOBS * EACH // count
 
         async def insert(stream: int, connection: asyncpg.Connection) -> None:
@@ -87,7 +87,7 @@ async def inserted(count: int) -> Reading:
             for start in range(0, share, GROUP):
                 await put.fetch(stream, list(range(start, start + GROUP)), [ROW] * GROUP)
 
-        watch = Watch(found.server.cpu)
+        watch = Watch(place.server.cpu)
         await asyncio.gather(*(insert(stream, connection) for stream, connection in enumerate(connections)))
         rate = watch.rate(share * count)
         for connection in connections:

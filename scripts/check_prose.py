@@ -78,7 +78,7 @@ def findings(texts: Sequence[Text], held: Sequence[Rule]) -> list[str]:
     return [
         f"{text.path}:{line}: {message} [{rule.name}]"
         for text in texts
-        for line, message, rule in sorted(_matches(text, held), key=lambda found: found[0])
+        for line, message, rule in sorted(_matches(text, held), key=lambda match: match[0])
     ]
 
 

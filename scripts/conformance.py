@@ -70,8 +70,8 @@ class Row:
 
 
 def _required(revision: str) -> Suite:
-    asked = ("--requirements", revision)
-    return Suite(revision, "conformance-2026", server=asked, client=(*asked, "--timeout", "120000"))
+    options = ("--requirements", revision)
+    return Suite(revision, "conformance-2026", server=options, client=(*options, "--timeout", "120000"))
 
 
 SUITES: Final = (
@@ -127,10 +127,10 @@ def rows(printed: str) -> list[Row]:
 
 
 def verdict(
-    subject: str, suite: str, found: Sequence[Row], exceptions: Mapping[tuple[str, str, str], str]
+    subject: str, suite: str, outcomes: Sequence[Row], exceptions: Mapping[tuple[str, str, str], str]
 ) -> tuple[int, list[str]]:
     """How many scored scenarios passed, and a line for each that is wrong: failed, or excepted for nothing."""
-    scored = [row for row in found if not row.unscored]
+    scored = [row for row in outcomes if not row.unscored]
     excepted = {scenario for of, which, scenario in exceptions if (of, which) == (subject, suite)}
     failed = {row.scenario: row for row in scored if row.failed}
     wrong = [
@@ -183,10 +183,10 @@ def _url(printed: IO[str] | None, name: str) -> str:
     if printed is None or not select.select([printed], [], [], PATIENCE_S)[0]:
         raise TimeoutError(f"{name} did not print its URL within {PATIENCE_S:.0f} s")
     line = printed.readline()
-    found = re.search(r"https?://\S+", line)
-    if found is None:
+    match = re.search(r"https?://\S+", line)
+    if match is None:
         raise RuntimeError(f"{name} printed {line!r} instead of its URL: see {RESULTS / name}.log")
-    return found[0]
+    return match[0]
 
 
 def _end(child: subprocess.Popen[str]) -> None:
@@ -221,21 +221,21 @@ def examine(subject: Subject) -> tuple[int, int]:
     (RESULTS / subject.name).mkdir(parents=True, exist_ok=True)
     with target(subject) as where:
         for suite in (suite for suite in SUITES if suite.name in subject.suites):
-            found = rows(run(subject, suite, where))
-            good, wrong = verdict(subject.name, suite.name, found, EXCEPTIONS)
-            if not found:
+            outcomes = rows(run(subject, suite, where))
+            good, wrong = verdict(subject.name, suite.name, outcomes, EXCEPTIONS)
+            if not outcomes:
                 wrong.append(f"the suite did not finish: see {RESULTS / subject.name / suite.name}.txt")
-            print(_line(subject.name, suite.name, good, len(wrong), found))
+            print(_line(subject.name, suite.name, good, len(wrong), outcomes))
             for problem in wrong:
                 _tell(problem, RESULTS / subject.name / suite.name)
             passed, failed = passed + good, failed + len(wrong)
     return passed, failed
 
 
-def _line(subject: str, suite: str, good: int, wrong: int, found: Sequence[Row]) -> str:
-    unscored = [row for row in found if row.unscored]
+def _line(subject: str, suite: str, good: int, wrong: int, outcomes: Sequence[Row]) -> str:
+    unscored = [row for row in outcomes if row.unscored]
     held = sum(not row.failed for row in unscored)
-    checks = sum(row.passed for row in found)
+    checks = sum(row.passed for row in outcomes)
     excepted = sum(name == subject and of == suite for name, of, _ in EXCEPTIONS)
     return f"{subject:<16} {suite:<12} {good:>6} {wrong:>6} {excepted:>8} {held:>8}/{len(unscored):<3} {checks:>6}"
 

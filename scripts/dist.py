@@ -79,10 +79,10 @@ def build(scratch: Path, signer: OperatorSigner | None) -> dict[str, bytes]:
     _unpack(_run([GIT, "archive", "HEAD"], ROOT), scratch / "tree")
     wheel, source = distributions(scratch / "tree", scratch / "remit", epoch)
     version = source.name.removeprefix("remit-").removesuffix(".tar.gz")
-    made = Build(_git("rev-parse", "HEAD"), epoch, version)
+    build_facts = Build(_git("rev-parse", "HEAD"), epoch, version)
     files = dict([wheel, source, *distributions(scratch / "tree/testing", scratch / "testing", epoch)])
-    files[f"remit-{version}.cdx.json"] = _json(bill(made, files, scratch / "tree"))
-    statement = _json(provenance(made, files, scratch / "tree"))
+    files[f"remit-{version}.cdx.json"] = _json(bill(build_facts, files, scratch / "tree"))
+    statement = _json(provenance(build_facts, files, scratch / "tree"))
     if signer is None:
         files[f"remit-{version}.provenance.json"] = statement
     else:
@@ -116,29 +116,32 @@ def _made(kind: str, tree: Path, out: Path, epoch: int) -> Path:
     return made
 
 
-def _source(made: Path, epoch: int) -> File:
+def _source(file: Path, epoch: int) -> File:
     """Return a source distribution without what differs from machine to machine: owners, times, the order."""
     whole, packed = io.BytesIO(), io.BytesIO()
-    with tarfile.open(made) as given, tarfile.open(fileobj=whole, mode="w", format=tarfile.USTAR_FORMAT) as archive:
-        for entry in sorted(filter(tarfile.TarInfo.isfile, given), key=lambda entry: entry.name):
+    with (
+        tarfile.open(file) as archive_in,
+        tarfile.open(fileobj=whole, mode="w", format=tarfile.USTAR_FORMAT) as archive,
+    ):
+        for entry in sorted(filter(tarfile.TarInfo.isfile, archive_in), key=lambda entry: entry.name):
             mode = 0o755 if entry.mode & 0o100 else 0o644
             plain = entry.replace(mtime=epoch, mode=mode, uid=0, gid=0, uname="", gname="")
-            archive.addfile(plain, given.extractfile(entry))
+            archive.addfile(plain, archive_in.extractfile(entry))
     with gzip.GzipFile(fileobj=packed, mode="wb", filename="", mtime=epoch) as archive:
         archive.write(whole.getvalue())
-    return File(made.name, packed.getvalue())
+    return File(file.name, packed.getvalue())
 
 
-def _wheel(made: Path, epoch: int) -> File:
+def _wheel(file: Path, epoch: int) -> File:
     """Return a wheel in the same way; a zip has no time before 1980."""
     time = datetime.fromtimestamp(max(epoch, 315_532_800), UTC).timetuple()[:6]
     whole = io.BytesIO()
-    with zipfile.ZipFile(made) as given, zipfile.ZipFile(whole, "w") as archive:
-        for name in sorted(given.namelist(), key=lambda name: (".dist-info/" in name, name)):
+    with zipfile.ZipFile(file) as archive_in, zipfile.ZipFile(whole, "w") as archive:
+        for name in sorted(archive_in.namelist(), key=lambda name: (".dist-info/" in name, name)):
             entry = zipfile.ZipInfo(name, time)
             entry.compress_type, entry.external_attr = zipfile.ZIP_DEFLATED, 0o100644 << 16
-            archive.writestr(entry, given.read(name))
-    return File(made.name, whole.getvalue())
+            archive.writestr(entry, archive_in.read(name))
+    return File(file.name, whole.getvalue())
 
 
 # --- bill of materials
@@ -164,13 +167,13 @@ def pins(file: Path) -> Iterator[Pin]:
         yield Pin(name, version, tuple(via.split(", ")))
 
 
-def bill(made: Build, files: dict[str, bytes], tree: Path) -> dict[str, Any]:
+def bill(build_facts: Build, files: dict[str, bytes], tree: Path) -> dict[str, Any]:
     """Return the bill of materials in CycloneDX 1.6: what is pinned for Remit and its extras, and what it carries."""
     known: dict[str, tuple[Pin, set[str]]] = {}
     for extra, file in _lists(tree).items():
         for pin in pins(file):
             known.setdefault(pin.ref, (pin, set()))[1].add(extra)
-    own = f"pkg:pypi/remit@{made.version}"
+    own = f"pkg:pypi/remit@{build_facts.version}"
     htmx = _htmx(tree)
     refs = {pin.name: pin.ref for pin, _ in known.values()}
     needs: dict[str, set[str]] = {own: {htmx["bom-ref"]}} | {ref: set() for ref in (*known, htmx["bom-ref"])}
@@ -186,12 +189,12 @@ def bill(made: Build, files: dict[str, bytes], tree: Path) -> dict[str, Any]:
         "serialNumber": f"urn:uuid:{uuid.uuid5(uuid.NAMESPACE_URL, digest)}",
         "version": 1,
         "metadata": {
-            "timestamp": made.instant,
+            "timestamp": build_facts.instant,
             "component": {
                 "type": "application",
                 "bom-ref": own,
                 "name": "remit",
-                "version": made.version,
+                "version": build_facts.version,
                 "purl": own,
                 "licenses": [{"license": {"id": "Apache-2.0"}}],
             },
@@ -219,7 +222,7 @@ def _component(pin: Pin, extras: set[str]) -> dict[str, Any]:
 def _htmx(tree: Path) -> dict[str, Any]:
     """Return the script that the wheel carries."""
     data = (tree / "src/remit/pages/static/htmx.min.js").read_bytes()
-    (version,) = {found.decode() for found in _HTMX.findall(data)}
+    (version,) = {number.decode() for number in _HTMX.findall(data)}
     return {
         "type": "library",
         "bom-ref": f"pkg:npm/htmx.org@{version}",
@@ -234,7 +237,7 @@ def _htmx(tree: Path) -> dict[str, Any]:
 # --- provenance
 
 
-def provenance(made: Build, files: dict[str, bytes], tree: Path) -> dict[str, Any]:
+def provenance(build_facts: Build, files: dict[str, bytes], tree: Path) -> dict[str, Any]:
     """Return the in-toto statement with SLSA's provenance v1: what was built of what, and how."""
     pinned = [file.relative_to(tree).as_posix() for file in (*_lists(tree).values(), tree / "requirements/dev.txt")]
     return {
@@ -244,10 +247,10 @@ def provenance(made: Build, files: dict[str, bytes], tree: Path) -> dict[str, An
         "predicate": {
             "buildDefinition": {
                 "buildType": BUILD_TYPE,
-                "externalParameters": {"commit": made.commit, "version": made.version},
-                "internalParameters": {"SOURCE_DATE_EPOCH": made.epoch},
+                "externalParameters": {"commit": build_facts.commit, "version": build_facts.version},
+                "internalParameters": {"SOURCE_DATE_EPOCH": build_facts.epoch},
                 "resolvedDependencies": [
-                    {"name": "source", "digest": {"gitCommit": made.commit}},
+                    {"name": "source", "digest": {"gitCommit": build_facts.commit}},
                     {"uri": f"pkg:pypi/setuptools@{version_of('setuptools')}"},
                     *({"name": name, "digest": {"sha256": _sha256((tree / name).read_bytes())}} for name in pinned),
                 ],

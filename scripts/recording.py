@@ -72,8 +72,8 @@ def record(run: Run, clock: Callable[[], float]) -> list[Line]:
         began = clock()
         printed = run(command)
         at += min(clock() - began, _LONGEST_S)
-        found = _QUESTION.search(printed)
-        question = question or (found[0] if found else "")
+        match = _QUESTION.search(printed)
+        question = question or (match[0] if match else "")
         rows = [row for text in printed.rstrip().split("\n") for row in _wrapped(Text.from_ansi(text))]
         lines += [Line(row, at) for row in rows]
         lines.append(Line(Text(""), at))
@@ -96,10 +96,10 @@ def picture(lines: list[Line]) -> str:
         for number, line in enumerate(lines)
         if line.text.plain.strip()
     )
-    said = escape("\n".join(line.text.plain for line in lines if line.text.plain.startswith("$ ")))
+    commands = escape("\n".join(line.text.plain for line in lines if line.text.plain.startswith("$ ")))
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" role="img">\n'
-        f"<title>A terminal session</title><desc>{said}</desc>\n<style>{_STYLE}</style>\n"
+        f"<title>A terminal session</title><desc>{commands}</desc>\n<style>{_STYLE}</style>\n"
         f'<rect width="{width}" height="{height}" rx="8" fill="#0d1117"/>\n{rows}\n</svg>\n'
     )
 
@@ -124,8 +124,8 @@ def main(root: Path) -> int:
     program = Path(sys.executable).with_name("remit")
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder)
-        kept = {name: value for name, value in os.environ.items() if not name.startswith("REMIT_")}
-        env = kept | {
+        environ = {name: value for name, value in os.environ.items() if not name.startswith("REMIT_")}
+        env = environ | {
             "COLUMNS": str(COLUMNS),
             "TERM": "xterm-256color",
             "TZ": "UTC",

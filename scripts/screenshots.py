@@ -49,11 +49,11 @@ def slip(text: str) -> str:
 @recipe("restock")
 async def restock(run: Run, items: list[str]) -> dict[str, Any]:
     """Look at what there is and order what is short."""
-    seen = [(await run.call("shop.stock", {"item": item})).value for item in items]
+    counts = [(await run.call("shop.stock", {"item": item})).value for item in items]
     await run.sleep(2)
     await run.gather(*(run.call("shop.stock", {"item": f"{items[0]} {size}"}) for size in ("small", "large")))
     done = await run.call("shop.order", {"item": items[0], "count": 12, "note": "For Monday; ring at the back door."})
-    return {"seen": seen, "order": done.value}
+    return {"seen": counts, "order": done.value}
 
 
 @recipe("inventory")
@@ -112,8 +112,8 @@ async def report() -> None:
     async with Remit(settings=load(cwd=IMAGES, file=None, env={}, flags=flags)) as remit, browsing() as browser:
         job = await remit.start(research_report(_QUESTION, web=True, max_sources=4))
         await job
-        kept = (await remit.service.artifacts.rows(job.id))[-1]
-        text = (await remit.service.artifacts.read(job.id, kept.sha256)).decode()
+        artifact = (await remit.service.artifacts.rows(job.id))[-1]
+        text = (await remit.service.artifacts.read(job.id, artifact.sha256)).decode()
         for theme in ("light", "dark"):
             more = {"color_scheme": theme, "viewport": {"width": 900, "height": 900}, "reduced_motion": "reduce"}
             async with window(browser, town.base, **more) as shown:

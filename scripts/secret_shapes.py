@@ -101,23 +101,23 @@ def _split(items: list[Any]) -> tuple[str, list[Any]]:
 
 def _chars(items: list[Any]) -> set[str]:
     """Return all characters that may stand there."""
-    found: set[str] = set()
+    chars: set[str] = set()
     for code, value in items:
         if code is op.LITERAL:
-            found.add(chr(value))
+            chars.add(chr(value))
         elif code is op.RANGE:
-            found.update(map(chr, range(value[0], value[1] + 1)))
+            chars.update(map(chr, range(value[0], value[1] + 1)))
         elif code is op.CATEGORY:
-            found.update(_CLASSES.get(value, _ASCII))
+            chars.update(_CLASSES.get(value, _ASCII))
         elif code is op.IN:
-            found |= _chars(value)
+            chars |= _chars(value)
         elif code in {op.MAX_REPEAT, op.MIN_REPEAT}:
-            found |= _chars(list(value[2]))
+            chars |= _chars(list(value[2]))
         elif code is op.SUBPATTERN:
-            found |= _chars(list(value[3]))
+            chars |= _chars(list(value[3]))
         elif code is op.BRANCH:
-            found.update(*(_chars(list(branch)) for branch in value[1]))
-    return found
+            chars.update(*(_chars(list(branch)) for branch in value[1]))
+    return chars
 
 
 def _least(items: list[Any]) -> int:

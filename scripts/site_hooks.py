@@ -41,8 +41,8 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
 
 def on_page_content(html: str, page: Any, **_: Any) -> str:
     """Warn of Markdown that the site would show as text; with `--strict` a warning is an error."""
-    for found in _RAW.finditer(_CODE.sub("", html)):
-        _log.warning("%s shows Markdown as text: %s", page.file.src_uri, found[0][:60].strip())
+    for match in _RAW.finditer(_CODE.sub("", html)):
+        _log.warning("%s shows Markdown as text: %s", page.file.src_uri, match[0][:60].strip())
     return html
 
 

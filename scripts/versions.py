@@ -82,10 +82,10 @@ def tried(version: str, *, smoke: bool) -> Row:
 def interpreter(version: str) -> Path | None:
     """Return an interpreter of a version: one on the PATH that runs, or pyenv's newest."""
     pyenv = Path(os.environ.get("PYENV_ROOT", "~/.pyenv")).expanduser() / "versions"
-    found = sorted(
+    paths = sorted(
         pyenv.glob(f"{version}.*/bin/python"), key=lambda path: [*map(int, re.findall(r"\d+", path.parts[-3]))]
     )
-    places = [sys.executable, shutil.which(f"python{version}"), *map(str, reversed(found))]
+    places = [sys.executable, shutil.which(f"python{version}"), *map(str, reversed(paths))]
     return next((Path(place) for place in places if place and _version_of(Path(place))[0] == version), None)
 
 

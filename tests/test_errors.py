@@ -71,7 +71,7 @@ def test_without_a_message_the_codes_meaning_is_the_message(error: type[RemitErr
 
 def test_nondeterminism_shows_both_sides() -> None:
     raised = NondeterminismError("4.1", "a call of fs.read", "a clock reading")
-    assert (raised.step, raised.recorded, raised.asked) == ("4.1", "a call of fs.read", "a clock reading")
+    assert (raised.step, raised.recorded, raised.requested) == ("4.1", "a call of fs.read", "a clock reading")
     assert raised.message == "step 4.1: the journal holds a call of fs.read, but the recipe requests a clock reading"
     assert raised.code is Code.NONDETERMINISTIC
     assert raised.remedy

@@ -68,9 +68,9 @@ def _post(url: str, body: Any) -> None:
 def main(upstream: str, folder: Path, *, tuned: bool) -> None:
     """Start it, make the server known to it, say where it is, and end with this process."""
     (port,) = free_ports(1)
-    kept = {"DATABASE_URL": f"sqlite:///{folder}/gateway.db", "HOME": str(folder), "TMPDIR": str(folder)}
+    environ = {"DATABASE_URL": f"sqlite:///{folder}/gateway.db", "HOME": str(folder), "TMPDIR": str(folder)}
     faster = {**_TUNED, **dict.fromkeys(_SPARED, "false")} if tuned else {}
-    env = {**os.environ, **_SETTINGS, **faster, **kept}
+    env = {**os.environ, **_SETTINGS, **faster, **environ}
     command = [sys.executable, "-m", "uvicorn", "mcpgateway.main:app", "--port", str(port), "--no-access-log"]
     with started(command, lambda: answers(port), folder=folder, env=env, within=_READY_S):
         url = f"http://127.0.0.1:{port}"

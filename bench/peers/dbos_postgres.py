@@ -37,11 +37,11 @@ def _work(start: Start, url: str, concurrency: int) -> None:
     threading.Event().wait()
 
 
-def workers(count: int, found: Database) -> None:
+def workers(count: int, place: Database) -> None:
     """Measure many runs that are given to so many processes; DBOS hands them out."""
-    with ready(count, _work, found.url, JOBS // count) as processes:
-        client = DBOSClient(system_database_url=found.url, application_name=_QUEUE)
-        meter = Meter(lambda: found.server.cpu() + processes.cpu())
+    with ready(count, _work, place.url, JOBS // count) as processes:
+        client = DBOSClient(system_database_url=place.url, application_name=_QUEUE)
+        meter = Meter(lambda: place.server.cpu() + processes.cpu())
         meter.start()
         options: Any = {"workflow_name": run.__qualname__, "queue_name": _QUEUE, "app_version": _VERSION}
         handles: list[Any] = [client.enqueue(options, EACH) for _ in range(JOBS)]
@@ -51,15 +51,15 @@ def workers(count: int, found: Database) -> None:
         client.destroy()
 
 
-def alone(workload: Callable[[Meter], None], found: Database) -> None:
+def alone(workload: Callable[[Meter], None], place: Database) -> None:
     """Measure one process."""
-    launched({"system_database_url": found.url}, workload, found.server.cpu)
+    launched({"system_database_url": place.url}, workload, place.server.cpu)
 
 
 def main(workload: Callable[[Database], None], _folder: Path) -> None:
     """Measure."""
-    with database() as found:
-        workload(found)
+    with database() as place:
+        workload(place)
 
 
 if __name__ == "__main__":

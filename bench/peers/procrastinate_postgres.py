@@ -40,9 +40,9 @@ async def _done(app: App, jobs: int) -> None:
         await asyncio.sleep(0.01)  # noqa: TID251 - the queue does not tell
 
 
-async def _tickets(found: Database) -> None:
-    app, look = _opened(found.url)
-    meter = Meter(found.server.cpu)
+async def _tickets(place: Database) -> None:
+    app, look = _opened(place.url)
+    meter = Meter(place.server.cpu)
     async with app.open_async():
         await app.schema_manager.apply_schema_async()
         await look.batch_defer_async(*({"what": "x"} for _ in range(TICKETS)))
@@ -63,33 +63,33 @@ def _worker(start: Start, url: str, concurrency: int) -> None:
     asyncio.run(_work(start, url, concurrency))
 
 
-async def _workers(count: int, found: Database) -> None:
-    app, look = _opened(found.url)
+async def _workers(count: int, place: Database) -> None:
+    app, look = _opened(place.url)
     async with app.open_async():
         await app.schema_manager.apply_schema_async()
         await look.batch_defer_async(*({"what": "x"} for _ in range(JOBS * EACH)))
-        with ready(count, _worker, found.url, JOBS // count) as processes:
-            meter = Meter(lambda: found.server.cpu() + processes.cpu())
+        with ready(count, _worker, place.url, JOBS // count) as processes:
+            meter = Meter(lambda: place.server.cpu() + processes.cpu())
             meter.start()
             processes.begin()
             await _done(app, JOBS * EACH)
             meter.stop(JOBS * EACH)
 
 
-def tickets(found: Database) -> None:
+def tickets(place: Database) -> None:
     """Measure so many jobs, worked off at once."""
-    asyncio.run(_tickets(found))
+    asyncio.run(_tickets(place))
 
 
-def workers(count: int, found: Database) -> None:
+def workers(count: int, place: Database) -> None:
     """Measure a job for each step, on so many processes: a job of Procrastinate has no steps that are kept."""
-    asyncio.run(_workers(count, found))
+    asyncio.run(_workers(count, place))
 
 
 def main(workload: Callable[[Database], None], _folder: Path) -> None:
     """Measure."""
-    with database() as found:
-        workload(found)
+    with database() as place:
+        workload(place)
 
 
 if __name__ == "__main__":

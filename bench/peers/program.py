@@ -61,6 +61,6 @@ def asked(workloads: Mapping[str, Work], run: Callable[[Work, Path], None]) -> N
         missing("it has nothing like it")
 
 
-def missing(why: str) -> None:
+def missing(reason: str) -> None:
     """Say why nothing can be measured."""
-    print(json.dumps({"missing": why}), flush=True)
+    print(json.dumps({"missing": reason}), flush=True)

@@ -42,11 +42,11 @@ def agent(calls: int) -> Agent[None, str]:
 
 
 def _run(calls: int, _folder: Path) -> None:
-    made: Any = agent(calls)
+    bound_agent: Any = agent(calls)
     meter = Meter()
-    made.run_sync("Read.", usage_limits=limits())
+    bound_agent.run_sync("Read.", usage_limits=limits())
     meter.start()
-    made.run_sync("Read.", usage_limits=limits())
+    bound_agent.run_sync("Read.", usage_limits=limits())
     meter.stop(TURNS)
 
 

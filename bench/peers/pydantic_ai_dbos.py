@@ -27,11 +27,11 @@ async def read(number: int) -> int:
 
 
 def _run(calls: int, folder: Path) -> None:
-    made: Any = Agent(model(TURNS, calls), name="bench", tools=[read], capabilities=[DBOSDurability()])
+    bound_agent: Any = Agent(model(TURNS, calls), name="bench", tools=[read], capabilities=[DBOSDurability()])
 
     @DBOS.workflow()
     async def work() -> str:
-        result = await made.run("Read.", usage_limits=limits())
+        result = await bound_agent.run("Read.", usage_limits=limits())
         return str(result.output)
 
     async def main() -> None:

@@ -118,7 +118,7 @@ class Remit:
                 raise UsageError("the journal's address is empty", remedy="Name a file or an address, or leave it out.")
         if policy is not None:
             flags["policy.rules"] = [dict(rule) for rule in policy]
-        self._found = settings is None
+        self._are_settings_searched = settings is None
         self._flags = flags
         if settings is None:
             self.settings = self._load()
@@ -155,7 +155,7 @@ class Remit:
         from remit.wiring.runtime import open_runtime
 
         register = _register()
-        if self._found and not (trust_state := standing(self.settings, register, os.environ)).trusted:
+        if self._are_settings_searched and not (trust_state := standing(self.settings, register, os.environ)).trusted:
             raise untrusted(trust_state)
         missing = missing_journal(self.settings, os.environ)
         if missing is not None:

@@ -190,12 +190,12 @@ class NondeterminismError(RunError):
     default = Code.NONDETERMINISTIC
 
     def __init__(
-        self, step: str, recorded: str, asked: str, *, code: Code | None = None, remedy: str = _TO_TAKE_THE_PATH
+        self, step: str, recorded: str, requested: str, *, code: Code | None = None, remedy: str = _TO_TAKE_THE_PATH
     ) -> None:
         self.step = step
         self.recorded = recorded
-        self.asked = asked
-        reason = f"step {step}: the journal holds {recorded}, but the recipe requests {asked}"
+        self.requested = requested
+        reason = f"step {step}: the journal holds {recorded}, but the recipe requests {requested}"
         super().__init__(reason, code=code, remedy=remedy)
 
 

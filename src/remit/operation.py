@@ -91,7 +91,7 @@ class FromKey(msgspec.Struct, frozen=True):
 class Here(msgspec.Struct, frozen=True):
     """A parameter that only a process with the journal can give."""
 
-    why: str
+    reason: str
     """The reason why a remote Remit refuses it."""
     remedy: str = ""
     code: Code = Code.LOCAL_ONLY

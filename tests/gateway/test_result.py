@@ -142,7 +142,7 @@ def test_one_bad_candidate_spoils_the_result() -> None:
     good = EvidenceCandidate(kind="a", source="b", retrieved_at=1)
     assert code(ToolResult(1, (good, good))) is None
     assert code(ToolResult(1, (good, "bad"))) is Code.INVALID_EVIDENCE_CANDIDATE  # type: ignore[arg-type] # on purpose
-    assert len(check(ToolResult(1, [good] * 3)).kept.items) == 3  # type: ignore[arg-type] # a list will do
+    assert len(check(ToolResult(1, [good] * 3)).evidence.items) == 3  # type: ignore[arg-type] # a list will do
 
 
 def test_a_failure_does_not_carry_the_value() -> None:

@@ -191,7 +191,7 @@ EXTRAS = st.fixed_dictionaries(
 )
 CONFIGURED = st.lists(EXTRAS | st.just({"effect": "allow"}) | st.just({"effect": "allow", **PENDING}), max_size=3)
 CALLS = st.builds(
-    lambda args, taken, seen, now: CaseFacts(seen=seen, taken=taken).to(Policy(), pay(now=now, **args)),
+    lambda args, taken, seen, now: CaseFacts(results=seen, taken=taken).to(Policy(), pay(now=now, **args)),
     st.dictionaries(st.sampled_from(["to", "cents"]), st.sampled_from(["bob", "eve", 2, 5])),
     st.just({}),
     st.sampled_from([{}, {"desk.look": {"a": 1, "status": "pending"}}]),

@@ -71,7 +71,7 @@ def row(state: str, **more: object) -> JobRow:
 )
 def test_a_job_says_where_it_stands_and_why(found: JobRow, word: str, tone: str, why: str) -> None:
     said = standing(found, NOW)
-    assert (said.word, said.tone, said.why) == (word, tone, why)
+    assert (said.word, said.tone, said.reason) == (word, tone, why)
 
 
 def test_what_needs_somebody_says_what_to_do() -> None:

@@ -23,25 +23,32 @@ CLASS = "class Line:\n    pass\n"
     ],
 )
 def test_a_name_stands_for_one_thing(sources: dict[str, str], places: list[str]) -> None:
-    lines = findings(sources, most_fillers=0)
+    lines = findings(sources, {})
     assert len(lines) == len(places)
     assert all(place in line for place, line in zip(places, lines, strict=True))
 
 
 @pytest.mark.parametrize(
-    ("source", "count"),
+    ("source", "names"),
     [
-        ("found = 1\n", 1),
-        ("def f(why, *, told=1):\n    return lambda one: one\n", 3),
-        ("for said, (one, rest) in pairs:\n    rows[said] = one\n", 2),
-        ("class C:\n    kept: int\n", 1),
-        ("print(found, rows.found)\n", 0),
+        ("found = 1\n", ["found"]),
+        ("def f(why, *, told=1):\n    return lambda one: one\n", ["f.why", "f.told", "f.one"]),
+        ("for said, (one, rest) in pairs:\n    rows[said] = one\n", ["said", "one"]),
+        ("class C:\n    kept: int\n    def f(self):\n        self._told = 1\n", ["C.kept", "C.f._told"]),
+        ("match row:\n    case [1, *given] | found:\n        pass\n", ["given", "found"]),
+        ("try:\n    pass\nexcept OSError as why:\n    pass\n", ["why"]),
+        ("print(found, rows.found)\nfounder = 1\n", []),
     ],
 )
-def test_fillers_only_become_fewer(source: str, count: int) -> None:
-    assert findings({"remit/a.py": source}, most_fillers=count) == []
-    assert all("MOST_FILLERS" in line for line in findings({"remit/a.py": source}, most_fillers=count + 1))
-    assert len(findings({"remit/a.py": source}, most_fillers=count - 1)) == 1
+def test_a_variable_is_named_by_what_it_holds(source: str, names: list[str]) -> None:
+    lines = findings({"bench/a.py": source}, {})
+    assert len(lines) == len(names)
+    assert all(f"name {name} by" in line for name, line in zip(names, lines, strict=True))
+    assert findings({"bench/a.py": source}, names) == []
+
+
+def test_what_is_written_down_keeps_its_name_while_it_has_it() -> None:
+    assert "nothing is named C.why any more" in findings({"remit/a.py": "class C:\n    reason: str\n"}, ["C.why"])[0]
 
 
 def test_the_command_prints_what_is_wrong(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

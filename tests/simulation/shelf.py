@@ -98,7 +98,7 @@ class Shelf:
         """Put stubs in the place of older events."""
         if not cut.aside:
             self._refuse_retired()
-        if any(not cut.names.isdisjoint(names_in(event.data)) for event in self.order[cut.seen :]):
+        if any(not cut.names.isdisjoint(names_in(event.data)) for event in self.order[cut.position :]):
             return False
         error = self.write(Commit(appends=cut.appends, at=cut.appends[0].at, aside=True))
         if error is not None:

@@ -53,8 +53,8 @@ async def run(context: restate.Context) -> list[str]:
         return paid
 
     async def call() -> str:
-        told: str = await context.service_call(mail, _code["call"])
-        return told
+        answer: str = await context.service_call(mail, _code["call"])
+        return answer
 
     cents = _code["step"]
     results = [await act() for act in ((call, step) if _code["call_first"] else (step, call))]

@@ -56,7 +56,7 @@ class _Reader:
         self.owner = owner
         self.kinds = kinds
         self.remedy = remedy
-        self.found: dict[str, Any] = {}
+        self.values: dict[str, Any] = {}
 
     def read(self, words: Sequence[str]) -> dict[str, Any]:
         """Every option's value."""
@@ -74,7 +74,7 @@ class _Reader:
             if not separator:
                 text = self._next(option, self.kinds[name], rest, negated=negated)
             self._put(option, name, text)
-        return self.found
+        return self.values
 
     def _named(self, option: str) -> tuple[str, bool]:
         """The parameter that an option names, and whether it says no to it."""
@@ -102,11 +102,11 @@ class _Reader:
         kind = self.kinds[name]
         value = _value(text, kind)
         if kind.many and not isinstance(value, list):
-            self.found[name] = [*self.found.get(name, []), value]
-        elif name in self.found:
+            self.values[name] = [*self.values.get(name, []), value]
+        elif name in self.values:
             raise self._wrong(f"--{option} is given twice", "Give it once. ")
         else:
-            self.found[name] = value
+            self.values[name] = value
 
     def _wrong(self, what: str, remedy: str = "") -> UsageError:
         return UsageError(f"{self.owner}: {what}", code=Code.INVALID_INPUT, remedy=remedy + self.remedy)

@@ -111,10 +111,10 @@ def run_to_end(work: Coroutine[Any, Any, T]) -> T:
 
 def _close(loop: asyncio.AbstractEventLoop) -> None:
     """Everything but the thread pool is seen off: a tool's thread cannot be stopped and is not waited for."""
-    left = asyncio.all_tasks(loop)
-    for task in left:
+    tasks = asyncio.all_tasks(loop)
+    for task in tasks:
         task.cancel()
-    if left:
-        loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
+    if tasks:
+        loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
     loop.run_until_complete(loop.shutdown_asyncgens())
     loop.close()

@@ -62,9 +62,9 @@ class _Keeper:
         """The file is to be read, changed or not."""
         self._state, self._remit, self._flags = state, remit, dict(flags)
         self._file, self._arrived = file, arrived
-        self._why = ""
+        self._refusal = ""
         """The error of the last attempt to read it."""
-        self._told = ""
+        self._notice = ""
 
     async def keep(self) -> None:
         """Look at the file, until this is cancelled."""
@@ -76,7 +76,7 @@ class _Keeper:
             await first(self._remit.clock.sleep(LOOK_S), self.wanted.wait())
             stamp = _stamp(self._file)
             whole, before = stamp == before, stamp
-            if self.wanted.is_set() or self._why or (whole and stamp != done):
+            if self.wanted.is_set() or self._refusal or (whole and stamp != done):
                 self.wanted.clear()
                 done = stamp
                 await self._reread()
@@ -114,9 +114,9 @@ class _Keeper:
             text = f"{self._file} is not read, and the settings from before hold: {line(reason)}"
         elif waiting:
             text = f"{self._file} has other settings that need a restart: {', '.join(waiting)}"
-        if text and text != self._told:
+        if text and text != self._notice:
             _log.log(logging.ERROR if reason else logging.WARNING, "%s", text)
-        self._why, self._told = reason, text
+        self._refusal, self._notice = reason, text
         self._remit.service.health.report(PART, text)
 
 

@@ -39,7 +39,7 @@ class StoryWriter:
 
     def __init__(self, out: OutputChannel, narrative: Narrative, state: str) -> None:
         self._out = out
-        self._told = narrative
+        self._narrative = narrative
         self._state = state
         self._place = max((len(one_line(step.step)) for step in narrative.steps), default=0)
         self._name = max((len(short(step.name)) for step in narrative.steps), default=0)
@@ -49,7 +49,7 @@ class StoryWriter:
         self.head()
         self._timeline()
         self._out.line()
-        narrative = self._told
+        narrative = self._narrative
         changes: list[tuple[int, Callable[[], None]]] = [
             *((item.started_at, partial(self.step, item)) for item in narrative.steps),
             *((item.at, partial(self.recovery, item)) for item in narrative.recoveries),
@@ -64,7 +64,7 @@ class StoryWriter:
 
     def head(self) -> None:
         """Tell of the job, who began it, and when."""
-        out, narrative = self._out, self._told
+        out, narrative = self._out, self._narrative
         state = f"  {out.style(self._state, self._state)}" if self._state else ""
         out.line(f"{out.style(narrative.job, 'bold')}  {one_line(narrative.name)}{state}")
         fields(
@@ -88,7 +88,7 @@ class StoryWriter:
         )
 
     def _timeline(self) -> None:
-        segments = self._told.segments
+        segments = self._narrative.segments
         if len(segments) < 2:  # noqa: PLR2004 - one stretch is no line
             return
         self._out.line()
@@ -212,7 +212,7 @@ class StoryWriter:
 
     def end(self) -> None:
         """Tell how it ended, if it has."""
-        out, narrative = self._out, self._told
+        out, narrative = self._out, self._narrative
         if narrative.error is not None:
             out.line(f"  {out.style('failed', 'failed')}  {line(narrative.error.words)}")
             for frame in narrative.error.frames:

@@ -78,7 +78,7 @@ def still_trusted(load: Callable[[], Settings], *, trusted: bool) -> Iterator[No
     yield
     after = standing_of(load(), trusted=trusted)
     if before.settings_trusted and not after.settings_trusted:
-        edits = before.kept is not None and before.kept.edits
+        edits = before.trusted_file is not None and before.trusted_file.edits
         trust(msgspec.structs.replace(after, journal=None), register(), edits=edits, now=SystemClock().now())
 
 

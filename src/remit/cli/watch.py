@@ -284,14 +284,14 @@ class LineView(Silent):
 
     def __init__(self, channel: OutputChannel) -> None:
         self._channel = channel
-        self._told: set[tuple[str, str, str]] = set()
+        self._printed: set[tuple[str, str, str]] = set()
 
     def show(self, jobs: Sequence[JobStory]) -> None:
         for job in jobs:
             for step in job.steps:
                 key = (job.job, step.step, step.state)
-                if step.state in _MARKS and key not in self._told:
-                    self._told.add(key)
+                if step.state in _MARKS and key not in self._printed:
+                    self._printed.add(key)
                     self._tell(step, job.job if len(jobs) > 1 else "")
 
     def parked(self, job: JobStory) -> None:

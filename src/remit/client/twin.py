@@ -45,8 +45,8 @@ class Twin:
 
 def twin(noun: type[N], connection: ServerConnection) -> N:
     """Return the twin of a noun all of whose remote methods are declared."""
-    made = cast("type[Twin]", type(f"Remote{noun.__name__}", (Twin, noun), {"__doc__": noun.__doc__}))
-    return cast("N", made(connection))
+    remote_noun = cast("type[Twin]", type(f"Remote{noun.__name__}", (Twin, noun), {"__doc__": noun.__doc__}))
+    return cast("N", remote_noun(connection))
 
 
 def _request(operation: Operation) -> Callable[..., Any]:
@@ -86,7 +86,7 @@ def _check_people(operation: Operation, values: dict[str, Any]) -> None:
         if parameter.source is ArgumentPlace.TOKEN:
             only_oneself(values[parameter.name])
         elif parameter.here is not None and values[parameter.name] != parameter.default:
-            raise UsageError(parameter.here.why, code=parameter.here.code, remedy=parameter.here.remedy or _REMEDY)
+            raise UsageError(parameter.here.reason, code=parameter.here.code, remedy=parameter.here.remedy or _REMEDY)
 
 
 def _key(operation: Operation, values: dict[str, Any]) -> str:

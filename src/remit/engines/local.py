@@ -52,7 +52,7 @@ class Claiming:
         self._new = set[str]()
         """Chosen streams that were not asked for yet."""
         self._known = frozenset[str]()
-        self._seen: dict[str, int] = {}
+        self._wakes: dict[str, int] = {}
         """The number of times that each of the chosen streams was woken when it was last taken."""
         self._turn = ""
         """The share that a claim looked at last."""
@@ -108,7 +108,7 @@ class Claiming:
         return (*self._work.routes, *(kept_for(route, self._holding.owner) for route in self._work.routes))
 
     async def _chosen(self, terms: LeaseClaim, only: AbstractSet[str]) -> list[Lease]:
-        self._seen = {stream: wakes for stream, wakes in self._seen.items() if stream in only}
+        self._wakes = {stream: wakes for stream, wakes in self._wakes.items() if stream in only}
         leases: list[Lease] = []
         for stream, due in await self._dues(only):
             if len(leases) == terms.limit:
@@ -120,7 +120,7 @@ class Claiming:
                 continue
             lease = await self._journal.acquire(stream, terms)
             if lease is not None:
-                self._seen[stream] = lease.head.wakes
+                self._wakes[stream] = lease.head.wakes
                 leases.append(lease)
         return leases
 
@@ -134,8 +134,8 @@ class Claiming:
         if head.stream in self._new and self._holding.keeper:
             return None if head.closed else 0
         public, keeper = unkept(head.route)
-        left = keeper not in {"", self._holding.owner} or public not in (*self._work.routes, *self.late)
-        return None if left and self._seen.get(head.stream) == head.wakes else head.due_at
+        is_late = keeper not in {"", self._holding.owner} or public not in (*self._work.routes, *self.late)
+        return None if is_late and self._wakes.get(head.stream) == head.wakes else head.due_at
 
     async def needs_late(self) -> bool:
         """Return whether the late routes could decide: of chosen streams, whether one was left to other routes."""

@@ -50,7 +50,7 @@ class Decisions:
     def __init__(self, package: zipfile.ZipFile, sources: Mapping[str, str]) -> None:
         self._package = package
         self._there = set(package.namelist())
-        self._asked: list[_Asked] = []
+        self._questions: list[_Asked] = []
         self._roots: dict[str, dict[str, Any]] = {}
         """The events that say what a job, a session or a call from outside is, by its stream and their kinds."""
         self._foreign: dict[str, float] = {}
@@ -116,18 +116,18 @@ class Decisions:
             effect = self._verdict.effect_of_refusal(code, stage, effect, model_call=model_call)
             if effect is None:
                 return
-        self._asked.append(_Asked(event, caller, effect, session))
+        self._questions.append(_Asked(event, caller, effect, session))
 
     def derive(self) -> DerivedDecisions:
         """Take every decision again. Raise RejectedError for one that its rules and facts do not lead to."""
         missing: dict[str, int] = {}
-        self._asked = [decision for decision in self._asked if not self._is_edited(decision.event)]
-        for question in self._asked:
+        self._questions = [decision for decision in self._questions if not self._is_edited(decision.event)]
+        for question in self._questions:
             try:
                 self._compare(question)
             except NotDerivedError as error:
                 missing[str(error)] = missing.get(str(error), 0) + 1
-        return DerivedDecisions(len(self._asked) - sum(missing.values()), tuple(sorted(missing.items())))
+        return DerivedDecisions(len(self._questions) - sum(missing.values()), tuple(sorted(missing.items())))
 
     def _is_edited(self, event: LedgerEvent) -> bool:
         return event.kind == "confirmation_requested" and event.payload["confirmation"] in self._edited

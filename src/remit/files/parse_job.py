@@ -36,7 +36,7 @@ class Refused(msgspec.Struct, frozen=True, tag="refused"):
 
     code: str
     """The name of a `Code`."""
-    why: str
+    reason: str
 
 
 def joined(pages_read: Iterable[str], job: ParseJob, *, title: str, page_count: int) -> Parsed:

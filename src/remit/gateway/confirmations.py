@@ -368,8 +368,8 @@ class Confirmations:
                 edited_from=confirmation.id,
                 digest=rebinding(request, confirmation.caller, args),
             )
-            left = tuple(argument for argument in confirmation.untrusted if argument.value in values_of(args))
-            opened, blobs = self.open(confirmation.caller, edited, args, title_of(request.tool_name, args), left)
+            untrusted = tuple(argument for argument in confirmation.untrusted if argument.value in values_of(args))
+            opened, blobs = self.open(confirmation.caller, edited, args, title_of(request.tool_name, args), untrusted)
             decision = ConfirmationDecided(
                 confirmation=confirmation.id,
                 decision="edit",

@@ -36,7 +36,7 @@ class Conversation(msgspec.Struct, frozen=True, kw_only=True):
     """Calls that no tool answered: the call whose result the answer repeats, or nothing for words of our own."""
     foreign: frozenset[str] = frozenset()
     """Calls whose results came with a conversation from elsewhere."""
-    given: set[str] | None = None
+    known_values: set[str] | None = None
     """If a recipe makes the call for the model: the values that the model gave to the recipe, and what tools made of
     those that no trusted text holds; others are its own.
     """

@@ -56,7 +56,7 @@ class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     model: str
     """Its name; empty: the default one."""
-    asked: str = ""
+    wanted: str = ""
     """The model that the question named, if `model` is asked in its place."""
     thread: Thread
     step: str
@@ -306,8 +306,8 @@ class Allowance:
         if limits.tokens is None and limits.cost is None and not claim.accounts:
             return ""
         day = self._clock.now() // DAY
-        if self.sums.seen is None:
-            self.sums.seen = set()
+        if self.sums.invocation_ids is None:
+            self.sums.invocation_ids = set()
         await self.sums.refresh((day,), {day for account in claim.accounts for day in account.days})
         spent_tokens, spent_cost = self._spent(day, principal)
         if limits.tokens is not None and spent_tokens + tokens > limits.tokens:
@@ -349,7 +349,7 @@ class Allowance:
 
     def _under_way(self) -> list[BudgetClaim]:
         """Claims whose calls the sums do not hold yet."""
-        now, counted = self._clock.monotonic(), self.sums.seen or set()
+        now, counted = self._clock.monotonic(), self.sums.invocation_ids or set()
         self._announced = {
             invocation: (claim, at)
             for invocation, (claim, at) in self._announced.items()

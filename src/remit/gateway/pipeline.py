@@ -288,7 +288,7 @@ class Reconciler:
         self, started: ToolInvocationStarted, writer: StreamWriter, tool: Tool, result: object
     ) -> Outcome:
         checked = self._results.check(tool, result)
-        outcome = checked.failure or Outcome(status="ok", value=checked.value, evidence=checked.kept.items)
+        outcome = checked.failure or Outcome(status="ok", value=checked.value, evidence=checked.evidence.items)
         effect = COMMITTED if started.side_effect != "read" else READS
         outcome = msgspec.structs.replace(
             outcome, invocation_id=started.invocation_id, effect=effect, remedy=remedy_of(outcome, effect)

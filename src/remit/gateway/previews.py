@@ -67,10 +67,10 @@ class Defaults:
         tool = self._tools[request.tool_name]
         if tool is None or tool.quarantined is not None or tool.contract_hash != request.contract_hash:
             return None
-        made = tool.provider.made(tool.meta.name) if supports(tool.provider, MakesDefaults) else {}
+        defaults = tool.provider.made(tool.meta.name) if supports(tool.provider, MakesDefaults) else {}
         left_out = {
             f"/{place.replace('.', '/')}": how
-            for place, how in made.items()
+            for place, how in defaults.items()
             if _leaves_out(confirmation.args, place.split("."))
         }
         declared = tool.input.defaults(confirmation.args)

@@ -84,7 +84,7 @@ class Readiness:
         and has no probe. A call that needs one that was not reached yet has it connected by `reach` first.
         """
         self._clock = clock
-        self._given = dict(probes)
+        self._own_probes = dict(probes)
         self._added: dict[str, Probe] = {}
         self._required = tuple(dict.fromkeys(required))
         self._reach = reach
@@ -96,11 +96,11 @@ class Readiness:
 
     def exchange(self, probes: Mapping[str, Probe]) -> None:
         """Take these probes in the place of those it was made with."""
-        self._given = dict(probes)
+        self._own_probes = dict(probes)
 
     @property
     def _probes(self) -> Mapping[str, Probe]:
-        return self._given | self._added
+        return self._own_probes | self._added
 
     @property
     def requires(self) -> bool:

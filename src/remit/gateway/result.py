@@ -190,7 +190,7 @@ class CheckedResult(msgspec.Struct, frozen=True):
     failure: Outcome | None = None
     encoded: bytes = b""
     value: Any = None
-    kept: KeptResult = _NOTHING
+    evidence: KeptResult = _NOTHING
     misfit: Misfit | None = None
     """The part that does not fit the output schema, and passed."""
     repaired: Mapping[str, int] = {}
@@ -271,7 +271,7 @@ def events_of(
 ) -> tuple[list[Payload], tuple[Blob, ...]]:
     """Return the events of an announced call's end: `tool_invocation_finished`, after warnings and evidence if any."""
     events: list[Payload] = []
-    evidence, blobs = checked.kept, checked.kept.blobs
+    evidence, blobs = checked.evidence, checked.evidence.blobs
     schema_hash = tool.output.hash if tool.output is not None else ""
     if checked.misfit is not None:
         events.append(

@@ -114,13 +114,13 @@ class ModelSums:
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
         self._lock = asyncio.Lock()
-        self.seen: set[str] | None = None
+        self.invocation_ids: set[str] | None = None
         """Identifiers of the questions that were met, if a set is put here."""
         self._begin()
         self._loaded = self._spoilt = False
 
     def _begin(self) -> None:
-        self._state, self._position, self._kept = _State(), 0, 0
+        self._state, self._position, self._saved = _State(), 0, 0
         self._days: dict[int, _Day] = {}
         self._past: dict[int, dict[str, Spent]] = {}
         """The sums of budgets of days that do not stay in memory."""
@@ -194,7 +194,7 @@ class ModelSums:
             return []
         again = ModelSums(self._journal)
         again._loaded = True
-        await again._read(until=model_sums._kept)
+        await again._read(until=model_sums._saved)
         days, pruned = sorted({*model_sums._state.days, *again._state.days}), await self._pruned()
         return [day for day in days if model_sums._encoded(day, pruned) != again._encoded(day, pruned)]
 
@@ -261,8 +261,8 @@ class ModelSums:
         self._changed.add(day)
         reserved = payload.reserved_tokens, payload.reserved_cost
         self._state.open[payload.invocation_id] = _Open(day, *key, *reserved, placed.position, budgets)
-        if self.seen is not None:
-            self.seen.add(payload.invocation_id)
+        if self.invocation_ids is not None:
+            self.invocation_ids.add(payload.invocation_id)
 
     def _committed(self, payload: CommandCommitted) -> None:
         call = self._state.open.pop(payload.invocation_id, None)
@@ -279,7 +279,7 @@ class ModelSums:
         self._begin()
         self._loaded = True
         for fold in await self._journal.folds.read(NAME):
-            self._kept = fold.position
+            self._saved = fold.position
             try:
                 state = msgspec.json.decode(fold.data, type=_State)
             except msgspec.DecodeError:
@@ -306,7 +306,7 @@ class ModelSums:
         if not missing:
             return True
         folds = {fold.name: fold for fold in await self._journal.folds.read(NAME, missing)}
-        if folds.pop(NAME, JournalFold(NAME, 0, b"")).position != self._kept:
+        if folds.pop(NAME, JournalFold(NAME, 0, b"")).position != self._saved:
             return False
         try:
             folds_read = {day: _sums(folds[f"{NAME}/{part}"].data) for part, day in missing.items()}
@@ -320,7 +320,7 @@ class ModelSums:
 
     async def _keep(self, *, at_once: bool = False) -> bool:
         """Keep the sums if there is much that is new; False if another process kept others meanwhile."""
-        if not at_once and self._new < _NEW_EVENTS and self._position - self._kept < _NEW_POSITIONS:
+        if not at_once and self._new < _NEW_EVENTS and self._position - self._saved < _NEW_POSITIONS:
             return True
         state = self._state
         day, position = max(state.days, default=0) - _OPEN_DAYS, self._position - _OPEN_POSITIONS
@@ -329,11 +329,11 @@ class ModelSums:
         folds += [
             JournalFold(f"{NAME}/{_part(day)}", self._position, self._encoded(day)) for day in sorted(self._changed)
         ]
-        is_kept = await self._journal.folds.keep_if_writable(folds, self._kept)
+        is_kept = await self._journal.folds.keep_if_writable(folds, self._saved)
         if not is_kept:
             self._new = 0  # a process that may write keeps them
             return is_kept is None
-        self._kept, self._new, self._spoilt = self._position, 0, False
+        self._saved, self._new, self._spoilt = self._position, 0, False
         self._changed.clear()
         held = sorted(state.days)[-_HELD:]
         self._past |= {day: sums.budgets for day, sums in self._days.items() if day not in held}

@@ -199,7 +199,7 @@ class LeasedJob(HeldLease):
 
     async def finish(self, state: str, event: Payload, blobs: tuple[Any, ...] = ()) -> None:
         """Record the end of the job, durably."""
-        if (state != "completed" or self.questions.asked) and await self.check():
+        if (state != "completed" or self.questions.is_asked) and await self.check():
             # Before the end, for an ended job is not looked at again; after a crash in between, the next one ends it.
             await self.questions.close(f"the job is {state}")
         labels = self._labels(CODE, event.error.code if isinstance(event, JobFailed) else "")
@@ -336,7 +336,7 @@ class JobExecution:
         return await self._taken_over() or await self._go_on(program)
 
     async def _go_on(self, program: JobProgram) -> PassEnd:
-        self.lease.questions.asked = any(wait.waiting.wait_type == "human" for wait in self._history.waits.values())
+        self.lease.questions.is_asked = any(wait.waiting.wait_type == "human" for wait in self._history.waits.values())
         live, effects = await self._effects(program.name, program.admitted)
         running = Running(self._run_of(effects, program.version), effects, program.start)
         try:
@@ -530,7 +530,7 @@ class JobExecution:
         if (outcome := await self._taken_over()) is not None:
             return outcome
         self._history.places.clear()  # the recipe runs no more
-        self.lease.questions.asked = True
+        self.lease.questions.is_asked = True
         created = self._history.created
         live, effects = await self._effects(created.name if created else "")
         running = Running(self._run_of(effects), effects, lambda _run: live.compensate())

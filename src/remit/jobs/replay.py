@@ -399,7 +399,7 @@ async def _compare(
     task = running.task
     error = running.matching.failure or (None if task.cancelled() else task.exception())
     if isinstance(error, NondeterminismError):
-        return Divergence(step=error.step, recorded=error.recorded, now=error.asked)
+        return Divergence(step=error.step, recorded=error.recorded, now=error.requested)
     if isinstance(error, JournalError):
         raise error
     if isinstance(error, Exception):

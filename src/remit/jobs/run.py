@@ -73,16 +73,16 @@ _MANY: Final = 64
 class RunRequests:
     """Remembers the coroutines of a run's effects, and where they were made."""
 
-    __slots__ = ("_made",)
+    __slots__ = ("_requests",)
 
     def __init__(self) -> None:
-        self._made: list[tuple[Coroutine[Any, Any, Any], CodeType, int]] = []
+        self._requests: list[tuple[Coroutine[Any, Any, Any], CodeType, int]] = []
 
     def add(self, coroutine: Coroutine[Any, Any, Any], code: CodeType, instruction: int) -> None:
         """Remember a coroutine that an instruction of `code` made."""
-        if len(self._made) >= _MANY:
-            self._made = [request for request in self._made if _unstarted(request[0])]
-        self._made.append((coroutine, code, instruction))
+        if len(self._requests) >= _MANY:
+            self._requests = [request for request in self._requests if _unstarted(request[0])]
+        self._requests.append((coroutine, code, instruction))
 
     def settle(self) -> None:
         """End the requests of a recipe that returned. Raises RunError (NOT_AWAITED) if one was never awaited."""
@@ -98,8 +98,8 @@ class RunRequests:
 
     def close(self) -> list[tuple[Coroutine[Any, Any, Any], CodeType, int]]:
         """Close the coroutines that were never awaited, and return them."""
-        forgotten = [request for request in self._made if _unstarted(request[0])]
-        self._made.clear()
+        forgotten = [request for request in self._requests if _unstarted(request[0])]
+        self._requests.clear()
         for coroutine, _, _ in forgotten:
             coroutine.close()
         return forgotten

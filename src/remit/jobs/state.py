@@ -173,7 +173,7 @@ class ModelRecord(LimitTurns, eq=False, gc=False):
     """Attempts that do not count: those of models before, and those that ended with their worker."""
     added: int = 0
     """Messages that were new in the question; a further attempt adds none."""
-    asked: str = ""
+    wanted: str = ""
     """The model that the question named, once another is asked in its place."""
     model: str = ""
     """The one that is asked then."""
@@ -186,7 +186,7 @@ class ModelRecord(LimitTurns, eq=False, gc=False):
 
     def turn_to(self, model: str, attempts: int, wanted: str) -> None:
         """Ask another model from now on, with attempts of its own."""
-        self.model, self.lost, self.asked = model, attempts, self.asked or wanted
+        self.model, self.lost, self.wanted = model, attempts, self.wanted or wanted
 
     @property
     def attempts(self) -> int:
@@ -254,7 +254,7 @@ class JobHistory:
         self.created: k.JobCreated | None = None
         self.forked: k.JobForked | None = None
         """Job that this one retries, or is a fork of."""
-        self.given: dict[str, k.StepArgsGiven] = {}
+        self.arguments: dict[str, k.StepArgsGiven] = {}
         """The arguments that a person gave a step in place of the recipe's."""
         self.plan: k.PlanGenerated | None = None
         self.calls: dict[str, CallRecord] = {}
@@ -394,7 +394,7 @@ class JobHistory:
         self.forked = payload
 
     def _args_given(self, payload: k.StepArgsGiven) -> None:
-        self.given[payload.step] = payload
+        self.arguments[payload.step] = payload
 
     def _planned(self, payload: k.PlanGenerated) -> None:
         self.plan = payload

@@ -165,8 +165,8 @@ async def _copy_stream(source: Journal, target: Journal, head: StreamHead, there
             seq, chained = stub.seq, stub.hash
             continue
         at = events[-1].at if seq else head.created_at
-        made = NO_PATCH if seq else HeadPatch(subject=head.subject)
-        await target.replicate(_append(head, seq, chained, epoch, at, events=tuple(events), patch=made))
+        patch = NO_PATCH if seq else HeadPatch(subject=head.subject)
+        await target.replicate(_append(head, seq, chained, epoch, at, events=tuple(events), patch=patch))
         seq, chained = events[-1].seq, events[-1].hash
     if there is None or begin < seq or _patch(there) != _patch(head):
         await target.replicate(_append(head, seq, chained, epoch, head.updated_at, patch=_patch(head)))

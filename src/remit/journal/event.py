@@ -240,8 +240,8 @@ class Cut(msgspec.Struct, frozen=True, kw_only=True):
     blobs: tuple[str, ...] = ()
     """Digests of the bytes that go."""
     names: frozenset[str] = frozenset()
-    """Texts that may stand in no event after `seen`: digests, and identifiers of what is removed."""
-    seen: int = 0
+    """Texts that may stand in no event after `position`: digests, and identifiers of what is removed."""
+    position: int = 0
     """The position up to which the journal was looked at."""
     aside: bool = False
     """Written also to a journal that runs no jobs (standing.py)."""

@@ -109,15 +109,15 @@ class Uses:
         self._streams: dict[str, set[str]] = {digest: set() for digest in blobs}
         self._needs: dict[str, dict[str, str]] = {}
         """Streams that need a job's events, by job, each with the reason."""
-        self.seen = 0
+        self.position = 0
         """The position up to which events were read."""
 
     async def refresh(self) -> None:
         """Read what came since the last look."""
-        async for page in every_page(self._journal, self.seen, (), _PAGE):
+        async for page in every_page(self._journal, self.position, (), _PAGE):
             for placed in page.events:
                 await self._take(placed.event)
-            self.seen = page.position
+            self.position = page.position
 
     async def _take(self, event: Event) -> None:
         names = names_in(event.data)
@@ -195,7 +195,7 @@ async def prune_unit(journal: Journal, parts: Sequence[UnitStream], uses: Uses, 
             raise AppendConflictError(f"{parts[0].head.stream} is needed: {reason}", remedy="Prune that first.")
         blobs = uses.own(parts)
         appends = [_stub(journal, part, terms, len(blobs), is_root=part is parts[0]) for part in parts]
-        cut = Cut(appends=tuple(appends), blobs=blobs, names=frozenset({*blobs, identifier}), seen=uses.seen)
+        cut = Cut(appends=tuple(appends), blobs=blobs, names=frozenset({*blobs, identifier}), position=uses.position)
         if await journal.cut(cut):
             uses.forget(parts)
             return len(blobs)

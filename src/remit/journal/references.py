@@ -297,7 +297,7 @@ class _Salting:
     """One commit's values."""
 
     def __init__(self, blobs: Mapping[str, Blob], salt: Salt) -> None:
-        self._given = blobs
+        self._blobs = blobs
         self._salt = salt
         self.replaced: set[str] = set()
         self.blobs: list[Blob] = []
@@ -334,7 +334,7 @@ class _Salting:
         return {**item, _KEPT_AS: self._hide(blob.data, blob.until).digest}
 
     def _taken(self, digest: str) -> Blob:
-        blob = self._given.get(digest)
+        blob = self._blobs.get(digest)
         if blob is None:
             msg = f"the bytes of {digest} are stored elsewhere, and could not be erased with this stream's subject"
             raise JournalError(msg, code=Code.RECORD_INVALID, remedy="Record the value with the event.")

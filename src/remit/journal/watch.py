@@ -120,7 +120,7 @@ class JournalMarks:
         self._bell = bell
         self._stirred = monotonic()
         """When something was last written."""
-        self._seen: int | None = None
+        self._stamp: int | None = None
         """Nothing can have been missed before the first look."""
         self._closed = False
         self._events, self._heads = ChangeMarker(), ChangeMarker()
@@ -172,13 +172,13 @@ class JournalMarks:
 
     def _look(self) -> None:
         stamp = self._others() if self._others is not None else None
-        if stamp is None or stamp == self._seen:
+        if stamp is None or stamp == self._stamp:
             return
-        if self._seen is not None:
+        if self._stamp is not None:
             self._stirred = monotonic()
             self._events.grow()
             self._heads.grow()
-        self._seen = stamp
+        self._stamp = stamp
 
     async def _poll(self) -> None:
         """While someone waits, look for writes of other processes."""

@@ -47,7 +47,17 @@ class StreamWriter:
     """
 
     __slots__ = (
-        *("__weakref__", "_clock", "_covered", "_hash", "_kept", "_sealer", "_seals", "announced", "announced_before"),
+        *(
+            "__weakref__",
+            "_clock",
+            "_covered",
+            "_hash",
+            "_recorded_sealer",
+            "_sealer",
+            "_seals",
+            "announced",
+            "announced_before",
+        ),
         *("began", "doubt", "epoch", "failure", "kind", "root", "seq", "stream", "subject", "wakes"),
     )
 
@@ -79,7 +89,7 @@ class StreamWriter:
         self._seals = seals
         self.doubt = seals.doubt(head) if seals is not None and head is not None else None
         seal = head.seal if head is not None and self.doubt is not None else b""
-        self._kept: Sealer | None = (lambda _: seal) if seal else None
+        self._recorded_sealer: Sealer | None = (lambda _: seal) if seal else None
         """The seal that a head in doubt keeps: it is not made better by letting go of its lease."""
         self._covered = covered(head) if head is not None else SealCoverage(kind)
         self._sealer: Sealer | None = None
@@ -122,7 +132,7 @@ class StreamWriter:
             at=at,
             patch=draft.patch,
             expect_wakes=draft.expect_wakes,
-            sealer=self._sealer or self._kept,
+            sealer=self._sealer or self._recorded_sealer,
         )
 
     def _take_in(self, draft: Draft, seals: Seals) -> None:

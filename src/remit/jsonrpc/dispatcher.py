@@ -75,7 +75,7 @@ class Dispatcher:
         self._answers_invalid = answers_invalid
         self._ids = count(1)
         self._waiting: dict[RequestId, asyncio.Future[dict[str, Any]]] = {}
-        self._asked: dict[RequestId, Transport] = {}
+        self._transports: dict[RequestId, Transport] = {}
         self._progress: dict[RequestId, Callable[..., Awaitable[None]]] = {}
         self._served: dict[RequestId, Inbound] = {}
         self._owed: set[RequestId] = set()
@@ -140,7 +140,7 @@ class Dispatcher:
         for inbound in self._served.values():
             if inbound.wire is via:
                 inbound.leave()
-        for key in [key for key, wire in self._asked.items() if wire is via]:
+        for key in [key for key, wire in self._transports.items() if wire is via]:
             self.fail(key, UnansweredError(Code.ConnectionError, "the client left"))
 
     def awaits(self, request_id: RequestId) -> bool:
@@ -226,7 +226,7 @@ class Dispatcher:
         future: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
         self._waiting[request_id] = future
         if via is not self._wire:
-            self._asked[request_id] = via
+            self._transports[request_id] = via
         if report is not None:
             self._progress[request_id] = report
         try:
@@ -241,7 +241,7 @@ class Dispatcher:
             raise
         finally:
             self._waiting.pop(request_id, None)
-            self._asked.pop(request_id, None)
+            self._transports.pop(request_id, None)
             self._progress.pop(request_id, None)
 
     async def notify(self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None) -> None:

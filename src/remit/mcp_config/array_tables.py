@@ -74,13 +74,13 @@ class ArrayTables:
         self._of(wanted)
         for make in makers:
             try:
-                made = make()
-                document = tomllib.loads(made)
+                text = make()
+                document = tomllib.loads(text)
             except (tomllib.TOMLDecodeError, TOMLKitError, LookupError, TypeError):
                 continue  # not written in this way: the next one
             self._of(document)
             if document == wanted:
-                return made
+                return text
         what = f"The {self._path[-1]} in remit.toml are written in a way that Remit cannot edit"
         raise UsageError(what, remedy=remedy)
 
@@ -120,6 +120,6 @@ class ArrayTables:
 def _inline(value: Any) -> Any:
     if not isinstance(value, Mapping):
         return tomlkit.item(value)
-    made = tomlkit.inline_table()
-    made.update(value)
-    return made
+    table = tomlkit.inline_table()
+    table.update(value)
+    return table

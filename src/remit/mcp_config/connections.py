@@ -91,21 +91,21 @@ class ClientFile:
         entry = self.servers[name]
         remote = "url" in entry and "command" not in entry
         try:
-            made = _reached(name, entry) if remote else _started(entry)
+            table = _reached(name, entry) if remote else _started(entry)
         except ValueError as error:
             raise SettingsError(
                 f"{self._where}: {name} {error}", remedy="Add it to remit.toml: remit mcp import."
             ) from error
-        made |= {"command": prefix[0], "args": [*prefix[1:], *made["args"]]}
+        table |= {"command": prefix[0], "args": [*prefix[1:], *table["args"]]}
         if self._client == "codex":
-            made |= {key: value for key, value in CODEX_KEYS.items() if key not in entry}
+            table |= {key: value for key, value in CODEX_KEYS.items() if key not in entry}
         gone = [key for key in _REMOTE_KEYS if remote and key in entry]
-        after = {key: value for key, value in {**entry, **made}.items() if key not in gone}
+        after = {key: value for key, value in {**entry, **table}.items() if key not in gone}
         if remote and self._client != "codex":
             return self._put((self._key, name), after), ServerChange(name, after, source=self._source(name))
-        before = {key: self._source(name, key) if key in entry else None for key in (*made, *gone)}
+        before = {key: self._source(name, key) if key in entry else None for key in (*table, *gone)}
         changed = self
-        for key, value in made.items():
+        for key, value in table.items():
             changed = changed._put((self._key, name, key), value)
         for key in gone:
             changed = changed._without((self._key, name, key))  # noqa: SLF001 - another of the same
@@ -262,14 +262,14 @@ def _reached(name: str, entry: Mapping[str, Any]) -> dict[str, Any]:
     if bearer := entry.get("bearer_token_env_var"):
         args += ["--header", f"Authorization=Bearer ${{{bearer}}}"]
         passed.append(bearer)
-    made: dict[str, Any] = {"args": args}
+    wrapped: dict[str, Any] = {"args": args}
     if "type" in entry:
-        made["type"] = "stdio"
+        wrapped["type"] = "stdio"
     if values:
-        made["env"] = {**entry.get("env", {}), **values}
+        wrapped["env"] = {**entry.get("env", {}), **values}
     if passed:
-        made["env_vars"] = [*entry.get("env_vars", []), *passed]
-    return made
+        wrapped["env_vars"] = [*entry.get("env_vars", []), *passed]
+    return wrapped
 
 
 def _holds_texts(table: Any) -> bool:

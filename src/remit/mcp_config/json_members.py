@@ -145,12 +145,12 @@ class JsonText:
         return (self._line + self._indent * depth).join(lines)
 
     def _made(self, text: str, wanted: Any) -> JsonText:
-        made = JsonText(text, self.where)
-        if made.value != wanted:
+        changed = JsonText(text, self.where)
+        if changed.value != wanted:
             raise SettingsError(
                 f"{self.where}: is written in a way that Remit cannot edit", remedy="Make the change there yourself."
             )
-        return made
+        return changed
 
 
 def _with(value: dict[str, Any], path: Sequence[str], item: Any) -> dict[str, Any]:

@@ -158,8 +158,8 @@ def carry(foreign: Foreign, folder: Path | None = None) -> Carried:
     if foreign.disabled:
         translation.notes["it is disabled there, so it is imported as disabled"] = None
     others = [key for key in entry if key not in keys and entry[key] not in (None, "", [], {})]
-    left = [key for key in others if key not in {"type", "transport", "disabled", "enabled"}]
-    notes = [*translation.notes, *([f"not carried over: {', '.join(left)}"] if left else [])]
+    dropped = [key for key in others if key not in {"type", "transport", "disabled", "enabled"}]
+    notes = [*translation.notes, *([f"not carried over: {', '.join(dropped)}"] if dropped else [])]
     return Carried(table, "", tuple(notes), translation.variables)
 
 

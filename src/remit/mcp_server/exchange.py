@@ -29,24 +29,24 @@ TOO_MANY: Final = 1_000
 class Outbox:
     """Messages in their order (`remit.jsonrpc.message.Transport`)."""
 
-    __slots__ = ("_changed", "_open", "_room", "_said")
+    __slots__ = ("_changed", "_messages", "_open", "_room")
 
     def __init__(self) -> None:
-        self._said: deque[RpcMessage] = deque()
+        self._messages: deque[RpcMessage] = deque()
         self._changed = asyncio.Event()
         self._room = asyncio.Event()
         self._room.set()
         self._open = False
 
     def send(self, message: RpcMessage) -> None:
-        if len(self._said) >= TOO_MANY and message.method and message.request_id is None:
+        if len(self._messages) >= TOO_MANY and message.method and message.request_id is None:
             return
-        self._said.append(message)
-        if len(self._said) > MANY:
+        self._messages.append(message)
+        if len(self._messages) > MANY:
             if self._open:
                 self._room.clear()
             else:
-                self._said.popleft()
+                self._messages.popleft()
         self._changed.set()
 
     async def drained(self) -> None:
@@ -70,9 +70,9 @@ class Outbox:
 
     def take(self) -> RpcMessage | None:
         """The next message."""
-        if len(self._said) <= MANY:
+        if len(self._messages) <= MANY:
             self._room.set()
-        return self._said.popleft() if self._said else None
+        return self._messages.popleft() if self._messages else None
 
     def wake(self, _: object = None) -> None:
         """Wake everyone who waits."""

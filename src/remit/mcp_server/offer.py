@@ -107,9 +107,9 @@ def view_of(visible: Visible, names: Names, listed: Sequence[str] | None) -> Off
             continue
         if listed is not None and not _stays(tool, shown, listed):
             hidden[shown] = source_of(tool)
-        definitions[shown], left = fitting(_definition(tool, shown, schema))
-        if left:
-            _log.warning("%s is shown to MCP clients without its %s", tool.name, ", ".join(left))
+        definitions[shown], omitted = fitting(_definition(tool, shown, schema))
+        if omitted:
+            _log.warning("%s is shown to MCP clients without its %s", tool.name, ", ".join(omitted))
     in_list = [definitions[name] for name in sorted(definitions) if name not in hidden]
     if listed is not None:
         in_list = [*definitions_of(hidden.values()), *in_list]
@@ -154,19 +154,19 @@ class Views:
     def __init__(self, tools: ToolsNoun, names: Names) -> None:
         self._tools = tools
         self._names = names
-        self._kept: dict[Viewer, OfferView] = {}
+        self._views: dict[Viewer, OfferView] = {}
         self._indexes: dict[Viewer, tuple[OfferView, ToolIndex]] = {}
         self._generation = 0
 
     async def of(self, viewer: Viewer, patience_s: float) -> OfferView:
         """Return what a client is offered; of servers that are still connecting, only what is known so far."""
-        view = self._kept.get(viewer)
+        view = self._views.get(viewer)
         if view is None:
             generation = self._generation
             visible = await self._tools.visible(viewer.principal, kind="mcp", only=viewer.only, patience_s=patience_s)
             view = view_of(visible, self._names, viewer.listed)
             if visible.complete and generation == self._generation:
-                self._kept[viewer] = view
+                self._views[viewer] = view
         return view
 
     async def seen(self, viewer: Viewer, patience_s: float) -> Callable[[str], bool | None]:
@@ -205,10 +205,10 @@ class Views:
 
     def schema(self, name: str) -> Mapping[str, Any] | None:
         """The input schema behind a shown name, for any client."""
-        return next((schema for view in self._kept.values() if (schema := view.schema(name))), None)
+        return next((schema for view in self._views.values() if (schema := view.schema(name))), None)
 
     def forget(self) -> None:
         """The catalog differs: views that are being made now are not kept either."""
-        self._kept.clear()
+        self._views.clear()
         self._indexes.clear()
         self._generation += 1

@@ -108,7 +108,7 @@ class Parked:
         self.deferred = False
         """Whether its request is answered with a task: what belongs to the request reaches its client no more."""
         self._decision = ""
-        self._said = ""
+        self._message = ""
         self._takes_tasks = takes_tasks
         self._times = 0
         self._answers: dict[str, asyncio.Future[dict[str, Any]]] = {}
@@ -168,14 +168,14 @@ class Parked:
 
     def defer(self, message: str) -> bool:
         if self._takes_tasks:
-            self.deferred, self._said = True, message or self._said
+            self.deferred, self._message = True, message or self._message
             self._turn.set()
             self._changed()
         return self._takes_tasks
 
     def decide(self, words: str) -> None:
         """Tell from now on how a question about the call ended, and no more that it waits for that."""
-        self._decision, self._said = words, ""
+        self._decision, self._message = words, ""
         self._changed()
 
     def report(self, done: float, total: float | None, message: str) -> None:
@@ -183,7 +183,7 @@ class Parked:
         if not self.deferred:
             self.peer.report(done, total, message)
         elif message:
-            self._said = message
+            self._message = message
             self._changed()
 
     @property
@@ -246,7 +246,7 @@ class Parked:
     @property
     def status(self) -> str:
         """Return what it waits for, or how far it is, in words."""
-        return "; ".join(filter(None, (self._decision, self._said)))
+        return "; ".join(filter(None, (self._decision, self._message)))
 
     async def turn(self) -> None:
         """Wait until there is something to ask, or the work is done."""

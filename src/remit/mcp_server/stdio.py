@@ -232,9 +232,9 @@ class LineWire(asyncio.Protocol):
             for line in self._lines.feed(data):
                 self.client.hears(line)
                 self.dispatcher.received(line)
-        except LineTooLongError as why:
-            self.send(error(None, {"code": INVALID_REQUEST, "message": str(why)}))
-            self.dispatcher.close(str(why))
+        except LineTooLongError as fault:
+            self.send(error(None, {"code": INVALID_REQUEST, "message": str(fault)}))
+            self.dispatcher.close(str(fault))
 
     def eof_received(self) -> None:
         """End the conversation."""

@@ -72,7 +72,7 @@ class ScriptedModel:
                 self._answers.append(step)
                 self._faults.append([])
         self._used = 0
-        self._given: dict[int, int] = {}
+        self._attempts: dict[int, int] = {}
         """The number of faults of each step that were given."""
 
     @property
@@ -89,7 +89,7 @@ class ScriptedModel:
         faults = self._faults[turn] if turn < len(self._faults) else []
         if ask.attempt <= len(faults):
             fault = faults[ask.attempt - 1]
-            self._given[turn] = max(self._given.get(turn, 0), ask.attempt)
+            self._attempts[turn] = max(self._attempts.get(turn, 0), ask.attempt)
             raise FAULTS[fault.fault](f"the script gives {fault.fault}", after_s=fault.after)
         if turn >= len(self._answers):
             raise Rejected(f"the script ends after {len(self._answers)} answers and was asked for one more")
@@ -101,7 +101,7 @@ class ScriptedModel:
 
     def check_used(self) -> None:
         """Raise AssertionError if the script holds steps that were never used."""
-        faults = sum(map(len, self._faults)) - sum(self._given.values())
+        faults = sum(map(len, self._faults)) - sum(self._attempts.values())
         left = len(self._answers) - self._used + faults
         if left:
             raise AssertionError(f"{left} steps of the script were not used")

@@ -63,13 +63,13 @@ class BulkPreview(PageView, frozen=True, kw_only=True):
     template: ClassVar[str] = "bulk.html"
     action: Action
     filter: Listed
-    kept: dict[str, object]
+    fields: dict[str, object]
     """The filter, for links and hidden fields."""
     number: int
     more: bool
     """Whether there are more than one round takes."""
     examples: tuple[JobListRow, ...]
-    seen: str
+    digest: str
     typed: bool
     """Whether the number has to be typed."""
     able: bool
@@ -97,7 +97,7 @@ class BulkDone(PageView, frozen=True, kw_only=True):
 
     template: ClassVar[str] = "bulk_done.html"
     action: Action
-    kept: dict[str, object]
+    fields: dict[str, object]
     outcomes: tuple[BulkOutcome, ...]
     done: int
 
@@ -121,7 +121,7 @@ async def carry_out(action: Action, request: PageRequest) -> BulkPreview | BulkD
     return BulkDone(
         title=f"{action.capitalize()}: {done} of {len(outcomes)} jobs",
         action=action,
-        kept=_kept(form),
+        fields=_kept(form),
         outcomes=tuple(sorted(outcomes, key=lambda outcome: not outcome.code)),
         done=done,
     )
@@ -137,11 +137,11 @@ async def _preview(
         status=status,
         action=action,
         filter=query,
-        kept=_kept(query),
+        fields=_kept(query),
         number=len(jobs),
         more=more,
         examples=tuple(line_of(row, request.now) for row in jobs[:_EXAMPLES]),
-        seen=_seen(action, jobs),
+        digest=_seen(action, jobs),
         typed=len(jobs) > TYPED,
         able=request.access.allows(_SCOPES[action]),
         wrong=wrong,

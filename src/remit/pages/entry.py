@@ -49,7 +49,7 @@ class ConsoleSession(msgspec.Struct):
     access: Access
     until: int
     """When it ends in any case, in microseconds since the epoch."""
-    seen: int
+    last_request_at: int
     """When its last request came."""
 
 
@@ -120,7 +120,7 @@ class ConsoleEntry:
         session, now = self._sessions.get(_digest(visitor.cookie)), self._clock.now()
         if session is None:
             return await self._person(visitor.cookie, renews=False) is not None
-        return now < min(session.until, session.seen + IDLE_S * SECOND)
+        return now < min(session.until, session.last_request_at + IDLE_S * SECOND)
 
     def newcomer(self, headers: Mapping[str, str]) -> tuple[Visitor, str]:
         """A visitor with a new cookie, which is not a session yet, and the header that sets it."""
@@ -164,10 +164,10 @@ class ConsoleEntry:
         session, now = self._sessions.get(digest), self._clock.now()
         if session is None:
             return None
-        if now >= min(session.until, session.seen + IDLE_S * SECOND):
+        if now >= min(session.until, session.last_request_at + IDLE_S * SECOND):
             del self._sessions[digest]
             return None
-        session.seen = now
+        session.last_request_at = now
         self._sessions.move_to_end(digest)
         return session
 

@@ -196,14 +196,14 @@ class _Words:
     def __init__(self, service: Service, reference: str) -> None:
         self._service = service
         self._reference = reference
-        self._heard = 0
+        self._utterances = 0
 
     async def changed(self, mark: int) -> int:
         """Wait for either; the new mark of the journal."""
         streams = self._service.streams
         job = await self._service.jobs.find(self._reference)
-        reached, utterances = await first(streams.changed(mark), streams.heard(job, self._heard))
-        self._heard = self._heard if utterances is None else utterances
+        reached, utterances = await first(streams.changed(mark), streams.heard(job, self._utterances))
+        self._utterances = self._utterances if utterances is None else utterances
         return mark if reached is None else reached
 
 

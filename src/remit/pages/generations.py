@@ -69,7 +69,7 @@ class GenerationTalk(msgspec.Struct, frozen=True, kw_only=True):
     step: str
     recipe: str
     narrative: StepNarrative
-    said: tuple[TalkMessage, ...]
+    prompt: tuple[TalkMessage, ...]
     """The prompt; the newest messages if they are many."""
     before: int
     """Messages before these."""
@@ -164,8 +164,10 @@ def _same(a: GenerationTalk, b: GenerationTalk) -> int:
     """Count the messages at the beginning of both prompts that are the same; none where a beginning is left out."""
     if a.before or b.before:
         return 0
-    pairs = zip(a.said, b.said, strict=False)
-    return next((number for number, (left, other) in enumerate(pairs) if left != other), min(len(a.said), len(b.said)))
+    pairs = zip(a.prompt, b.prompt, strict=False)
+    return next(
+        (number for number, (left, other) in enumerate(pairs) if left != other), min(len(a.prompt), len(b.prompt))
+    )
 
 
 async def _talk(request: PageRequest, reference: str, step: str) -> GenerationTalk:
@@ -189,7 +191,7 @@ async def _talk(request: PageRequest, reference: str, step: str) -> GenerationTa
         step=step,
         recipe=story.name,
         narrative=narrative,
-        said=prompt[-_NEWEST:],
+        prompt=prompt[-_NEWEST:],
         before=max(0, len(prompt) - _NEWEST),
         answer=talk[-1] if answered else None,
         erased=erased,

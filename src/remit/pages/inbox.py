@@ -40,7 +40,7 @@ class InboxFilter(msgspec.Struct, frozen=True, kw_only=True):
         return bool(self.tool or self.recipe or self.label or self.principal)
 
     @property
-    def kept(self) -> dict[str, object]:
+    def fields(self) -> dict[str, object]:
         """The filter, for links and hidden fields."""
         return {name: getattr(self, name) for name in InboxFilter.__struct_fields__}
 

@@ -96,7 +96,7 @@ class Deed(msgspec.Struct, frozen=True, kw_only=True):
     state: str
     mark: str
     tone: str
-    given: str
+    args: str
     came: str
     """Its result, or why it did not happen."""
     allowed: str
@@ -121,7 +121,7 @@ class Detail(msgspec.Struct, frozen=True, kw_only=True):
     """A step, whole."""
 
     view: StepView
-    told: StepNarrative | None
+    narrative: StepNarrative | None
     part_of: tuple[str, str]
     """Place and name of the child recipe that it is a step of; both empty: of the job itself."""
     args: ShownValue | None
@@ -168,7 +168,7 @@ class JobDetailPage(PageView, frozen=True, kw_only=True):
     events: int
     query: JobPageQuery
     standing: JobState
-    why: tuple[tuple[str, int | None], ...]
+    reasons: tuple[tuple[str, int | None], ...]
     """Sentences: what it waits for, or how it ended; each with the time at which the wait ends, if it has one."""
     questions: tuple[ConfirmationView, ...]
     decisions: tuple[OpenWait, ...]
@@ -180,7 +180,7 @@ class JobDetailPage(PageView, frozen=True, kw_only=True):
     until: int
     rows: tuple[StepListRow, ...]
     steps: int
-    found: int
+    total: int
     """Rows in all; a window shows some of them."""
     picture: Picture | None
     """Its steps on one scale; None: there are too few for a picture."""
@@ -258,7 +258,7 @@ async def job(request: PageRequest) -> JobDetailPage:
         events=story.events,
         query=query,
         standing=stands,
-        why=_why(known, stands),
+        reasons=_why(known, stands),
         questions=tuple(questions),
         decisions=tuple(wait for wait in known.waits if wait.attempt or wait.key == "undo"),
         signals=tuple(wait for wait in known.waits if wait.type == "signal"),
@@ -267,7 +267,7 @@ async def job(request: PageRequest) -> JobDetailPage:
         until=until,
         rows=tuple(_asking(row, questions) for row in lines(shown_now, story.told, scale, until, story.queued)),
         steps=len(known.plain),
-        found=len(rows),
+        total=len(rows),
         picture=picture_of(story, known.plain, scale, until) if len(known.plain) > 1 else None,
         strip=strip_of(rows) if len(rows) > WHOLE else None,
         marks=tuple(ScaleMark(round(fold.x, 1), "") for fold in scale.folds),
@@ -324,7 +324,7 @@ async def _detail(request: PageRequest, known: JobStory, step: str) -> Detail:
     view = await request.service.steps.view_in(known.story, known.row.job, step)
     return Detail(
         view=view,
-        told=view.narrative,
+        narrative=view.narrative,
         part_of=_part_of(known, step),
         args=shown(view.args) if view.args is not None else None,
         messages=_messages(view),
@@ -389,7 +389,7 @@ def _deed(narrative: StepNarrative, args: Any) -> Deed:
         state=narrative.state,
         mark=mark,
         tone=tone,
-        given=_plain(narrative.args_preview) or (words_of(args) if args is not None else ""),
+        args=_plain(narrative.args_preview) or (words_of(args) if args is not None else ""),
         came=f"{narrative.code}: {narrative.reason}" if narrative.code else _plain(narrative.result_preview),
         allowed=", ".join(people) or (f"rule {narrative.rule_id}" if narrative.rule_id else ""),
         effect=narrative.state_diff.words if narrative.state_diff is not None else "",
@@ -443,7 +443,7 @@ def _why(view: JobStory, stands: JobState) -> tuple[tuple[str, int | None], ...]
         where = f"Step {view.error.step}: " if view.error.step else ""
         return ((f"{where}{view.error.message}", None),)
     sentences = tuple((_waits(wait), _until(wait)) for wait in view.waits)
-    return sentences or (((stands.why, None),) if stands.why else ())
+    return sentences or (((stands.reason, None),) if stands.reason else ())
 
 
 def _until(wait: OpenWait) -> int | None:

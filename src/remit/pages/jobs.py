@@ -136,7 +136,7 @@ class JobsPage(PageView, frozen=True, kw_only=True):
     """The one whose filter this is."""
     address: str
     """The filter as it stands in the address."""
-    kept: dict[str, object]
+    fields: dict[str, object]
     """The filter without the place in the list, for links to other pages of it."""
     next: str
     """Continue after this job; empty: this is the last page."""
@@ -162,7 +162,7 @@ async def jobs(request: PageRequest) -> JobsPage:
         views=tuple(views),
         view=next((view for view in views if view.query == address), None),
         address=address,
-        kept=filters,
+        fields=filters,
         next=listing.next or "",
     )
 

@@ -100,7 +100,7 @@ class PageChannel:
         self._make = make
         self._news_of = news
         self._clock = clock
-        self._made: Made | None = None
+        self._regions: Made | None = None
         self._news = asyncio.Event()
         self._over = False
         self._written: tuple[Made | None, Made, msgspec.Raw] | None = None
@@ -113,7 +113,7 @@ class PageChannel:
             with self._news_of as changed:
                 while True:
                     mark = await changed(mark)
-                    if self._made is not None:
+                    if self._regions is not None:
                         await self._clock.sleep(COALESCE_S)
                     await self._clock.sleep(await self._once())
         except Exception as error:  # noqa: BLE001 - followers come back, and are told by the page itself
@@ -127,11 +127,11 @@ class PageChannel:
 
         The first time also reads what the next ones keep, templates and stories: its length says nothing of theirs.
         """
-        is_first, began = self._made is None, self._clock.monotonic()
-        made = regions_of(await self._make())
+        is_first, began = self._regions is None, self._clock.monotonic()
+        regions = regions_of(await self._make())
         took = self._clock.monotonic() - began
-        if self._made is None or made.state != self._made.state:
-            self._made = made
+        if self._regions is None or regions.state != self._regions.state:
+            self._regions = regions
             self._tell()
         return SPACING_S if is_first else min(_LONGEST_S, max(SPACING_S, took * _REST))
 
@@ -139,11 +139,11 @@ class PageChannel:
         """The regions as JSON, unless they are those of `last`; then each time what changed."""
         before: Made | None = None
         while True:
-            news, made = self._news, self._made
-            if made is not None and made is not before:
-                if before is not None or made.state != last:
-                    yield SentEvent(made.state, _EVENT, self._changes(before, made))
-                before = made
+            news, regions = self._news, self._regions
+            if regions is not None and regions is not before:
+                if before is not None or regions.state != last:
+                    yield SentEvent(regions.state, _EVENT, self._changes(before, regions))
+                before = regions
             if self._over:
                 return
             await news.wait()

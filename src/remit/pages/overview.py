@@ -30,7 +30,7 @@ class Overview(PageView, frozen=True, kw_only=True):
 
     template: ClassVar[str] = "overview.html"
     questions: tuple[ConfirmationView, ...]
-    asked: int
+    total: int
     """The number of questions in all."""
     asking: tuple[JobListRow, ...]
     """Jobs that need someone for another reason than a question."""
@@ -61,7 +61,7 @@ async def overview(request: PageRequest) -> Overview:
     return Overview(
         title="Overview",
         questions=tuple(questions[:_SHOWN]),
-        asked=len(questions),
+        total=len(questions),
         asking=tuple(asking[:_SHOWN]),
         trouble=tuple(trouble[:_SHOWN]),
         troubled=len(trouble),

@@ -61,7 +61,7 @@ class Memory:
     def __init__(self, jobs: Jobs) -> None:
         self._jobs = jobs
         self.day = Day(jobs)
-        self._kept: OrderedDict[str, JobStory] = OrderedDict()
+        self._stories: OrderedDict[str, JobStory] = OrderedDict()
         self._recent: OrderedDict[str, deque[Recent]] = OrderedDict()
 
     def note(self, reader: str, title: str, here: str) -> None:
@@ -81,15 +81,15 @@ class Memory:
 
     async def story(self, job: str) -> JobStory:
         """A job as it is now. Raises NotFoundError."""
-        story = await self._jobs.story(job, self._kept.get(job))
-        self._kept[job] = story
-        self._kept.move_to_end(job)
-        while len(self._kept) > KEPT or (self._kept and self._size() > BYTES):
-            self._kept.popitem(last=False)
+        story = await self._jobs.story(job, self._stories.get(job))
+        self._stories[job] = story
+        self._stories.move_to_end(job)
+        while len(self._stories) > KEPT or (self._stories and self._size() > BYTES):
+            self._stories.popitem(last=False)
         return story
 
     def _size(self) -> int:
-        return sum(story.story.size for story in self._kept.values())
+        return sum(story.story.size for story in self._stories.values())
 
 
 FRESH: Final = 60 * SECOND
@@ -103,7 +103,7 @@ class Day:
 
     def __init__(self, jobs: Jobs) -> None:
         self._jobs = jobs
-        self._found: tuple[int, list[StreamTally]] = 0, []
+        self._tallies: tuple[int, list[StreamTally]] = 0, []
         self._at = -OLD
         self._making: asyncio.Task[None] | None = None
 
@@ -114,7 +114,7 @@ class Day:
             await asyncio.shield(self._make(now))
         elif age >= FRESH:
             _ = self._make(now)  # no page waits for it
-        return self._found
+        return self._tallies
 
     def _make(self, now: int) -> asyncio.Task[None]:
         if self._making is None or self._making.done():
@@ -124,7 +124,7 @@ class Day:
 
     async def _count(self, now: int) -> None:
         since = first_hour(now)
-        self._found = since, await self._jobs.tallies(since, HOUR, BOUNDS)
+        self._tallies = since, await self._jobs.tallies(since, HOUR, BOUNDS)
         self._at = now
 
 

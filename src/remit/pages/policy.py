@@ -102,7 +102,7 @@ class Rulings(PageView, frozen=True, kw_only=True):
     template: ClassVar[str] = "rulings.html"
     query: RulingsQuery
     lines: tuple[RulingLine, ...]
-    found: int
+    matches: int
     streams: int = STREAMS
 
 
@@ -115,7 +115,7 @@ async def rulings(request: PageRequest) -> Rulings:
         title=f"Calls that {query.rule} decided",
         query=query,
         lines=tuple(_ruling_line(ruling) for ruling in rulings_read[:_CALLS]),
-        found=len(rulings_read),
+        matches=len(rulings_read),
     )
 
 

@@ -90,7 +90,7 @@ class Trial(msgspec.Struct, frozen=True):
     """A remembered approval, tested against the call that is asked about."""
 
     exact: Literal["yes", "no"]
-    why: str
+    reason: str
     """Why the same call would be asked about again; empty: it would run."""
 
 
@@ -99,7 +99,7 @@ class QuestionView(PageView, frozen=True, kw_only=True):
 
     template: ClassVar[str] = "question.html"
     question: ConfirmationView
-    told: QuestionRecord
+    record: QuestionRecord
     job: str
     """The job that waits; empty for a call from elsewhere."""
     args: str
@@ -227,7 +227,7 @@ async def _view(request: PageRequest, error: RemitError | None = None) -> Questi
         title=heading(view),
         status=error.code.http if error is not None else 200,
         question=view,
-        told=answers,
+        record=answers,
         job=job if kind == "job" else "",
         args=args,
         lines=args.count("\n") + 1,

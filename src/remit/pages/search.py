@@ -147,7 +147,7 @@ class Display(msgspec.Struct, frozen=True, kw_only=True):
     theme: Literal["", "light", "dark"] = ""
 
 
-async def more(_asked: PageRequest) -> More:
+async def more(_request: PageRequest) -> More:
     """List the pages."""
     return More(title="Everything else")
 

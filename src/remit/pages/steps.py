@@ -137,13 +137,13 @@ def _depth(step: str) -> int:
 
 
 def _folded(steps: Sequence[StepNarrative], scale: Scale, until: int) -> StepListRow:
-    made = _row(steps[0], scale, until)
+    row = _row(steps[0], scale, until)
     joined: tuple[BarSegment, ...] = ()
-    if not made.taken_from:
+    if not row.taken_from:
         joined = (_segment("work", min(step.started_at for step in steps), max(map(_end, steps)), scale),)
-    spoken = f"{len(steps)} steps {made.name}: all {made.state}"
+    spoken = f"{len(steps)} steps {row.name}: all {row.state}"
     took = sum(step.duration_us or _took(step) for step in steps)
-    return msgspec.structs.replace(made, number=len(steps), note="", used="", segments=joined, took=took, spoken=spoken)
+    return msgspec.structs.replace(row, number=len(steps), note="", used="", segments=joined, took=took, spoken=spoken)
 
 
 def _row(step: StepNarrative, scale: Scale, until: int) -> StepListRow:

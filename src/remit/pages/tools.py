@@ -60,7 +60,7 @@ class ToolsPage(PageView, frozen=True, kw_only=True):
     ids: tuple[str, ...]
     """Providers to choose from."""
     providers: tuple[ProviderTools, ...]
-    found: int
+    matches: int
     all: int
     failures: tuple[tuple[str, str], ...]
     """Providers that could not be listed, and why."""
@@ -87,7 +87,7 @@ async def tools(request: PageRequest) -> ToolsPage:
             ProviderTools(id=name, server=server_of(name), lines=tuple(map(line_of, group)))
             for name, group in groupby(tools_shown, key=lambda tool: tool.provider_id)
         ),
-        found=len(tools_shown),
+        matches=len(tools_shown),
         all=len(every),
         failures=tuple(sorted(failures.items())),
     )

@@ -60,7 +60,7 @@ class UsagePage(PageView, frozen=True, kw_only=True):
     most: float
     """The value that the longest bar stands for."""
     lines: tuple[UsageSum, ...]
-    found: int
+    matches: int
     names: tuple[str, ...]
     """The names of the charts' colours, in their order."""
     costs: Chart | None
@@ -108,7 +108,7 @@ async def usage(request: PageRequest) -> UsagePage:
             )
             for row in rows[:_SHOWN]
         ),
-        found=len(rows),
+        matches=len(rows),
         names=names,
         costs=over_days(sums, names, request.now, "cost", budgets),
         amounts=over_days(sums, names, request.now, "tokens", budgets),

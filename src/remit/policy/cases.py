@@ -32,7 +32,7 @@ class CaseFacts(msgspec.Struct, frozen=True, kw_only=True):
     """Facts as they are written."""
 
     input: Any = UNKNOWN
-    seen: Mapping[str, Any] = msgspec.field(default_factory=dict)
+    results: Mapping[str, Any] = msgspec.field(default_factory=dict)
     """The last result of a tool, by its full name."""
     taken: Mapping[str, tuple[int, Decimal]] = msgspec.field(default_factory=dict)
     """Calls and their sum, by the id of the rule whose limit it is."""
@@ -47,7 +47,7 @@ class CaseFacts(msgspec.Struct, frozen=True, kw_only=True):
             for limit in limits
             if limit.rule.id in self.taken
         }
-        return replace(query, facts=Facts(input=self.input, seen=self.seen, taken=spent))
+        return replace(query, facts=Facts(input=self.input, seen=self.results, taken=spent))
 
 
 def given_of(table: Table) -> CaseFacts:
@@ -60,7 +60,7 @@ def given_of(table: Table) -> CaseFacts:
         if type(calls) is not int or type(total) not in {int, float} or calls < 0 or total < 0:
             raise below.error("calls", "and sum must be numbers from 0")
         spent[rule] = (calls, Decimal(str(total)))
-    return CaseFacts(input=table.raw("input") if "input" in table else UNKNOWN, seen=results, taken=spent)
+    return CaseFacts(input=table.raw("input") if "input" in table else UNKNOWN, results=results, taken=spent)
 
 
 def moment_of(table: Table, key: str) -> int:
@@ -143,7 +143,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     """Arguments that are taken as coming from untrusted text."""
     now: int = 0
     """Microseconds since the Unix epoch; 0: no time is known."""
-    given: CaseFacts = CaseFacts()
+    facts: CaseFacts = CaseFacts()
     """Further facts."""
 
 
@@ -188,7 +188,7 @@ def parse_case(raw: object, number: int) -> Case:
     expect = table.choice("expect", EFFECTS)
     return Case(
         now=moment_of(table, "at"),
-        given=given_of(table),
+        facts=given_of(table),
         number=number,
         tool=tool,
         args=dict(args),
@@ -203,7 +203,7 @@ def _run(policy: Policy, known: Mapping[str, ToolMeta], case: Case) -> TestResul
     tool = known.get(case.tool)
     key = key_of(case.tool) if tool else case.tool
     query = Query(tool=tool, key=key, args=case.args, caller=case.caller, now=case.now)
-    query = case.given.to(policy, query)
+    query = case.facts.to(policy, query)
     decision = policy.decide(query)
     if tool is not None and case.untrusted:
         decision = policy.tainted(query, decision, case.untrusted)

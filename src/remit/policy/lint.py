@@ -322,9 +322,9 @@ def _open(rule: Rule, scope: _Scope) -> Iterator[LintFinding]:
         looked_at |= {str(path.parts[0]) for path in paths_of(rule.where) if path.root == "args" and path.parts}
     for tool in scope.of(rule):
         known = (tool.input_schema or {}).get("properties", {})
-        left = sorted(name for name in known if name not in looked_at and _reaches(name, known[name]))
-        if left and effective_level(tool) is not Level.L0:
-            message = f"limits {', '.join(sorted(looked_at))}, but {left[0]!r} of {tool.name} may be anything"
+        names = sorted(name for name in known if name not in looked_at and _reaches(name, known[name]))
+        if names and effective_level(tool) is not Level.L0:
+            message = f"limits {', '.join(sorted(looked_at))}, but {names[0]!r} of {tool.name} may be anything"
             yield _finding("open-arguments", rule, message, "Limit it too, or list the allowed arguments with `only`.")
             return
 

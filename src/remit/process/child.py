@@ -245,7 +245,7 @@ class Tail:
     def __init__(self, cap: int) -> None:
         self._cap = cap
         self._pieces: deque[bytes] = deque()
-        self._kept = 0
+        self._held = 0
         self.size = 0
         """Bytes that came in all."""
 
@@ -256,9 +256,9 @@ class Tail:
         if not piece:
             return
         self._pieces.append(piece)
-        self._kept += len(piece)
-        while self._kept - len(self._pieces[0]) >= self._cap:
-            self._kept -= len(self._pieces.popleft())
+        self._held += len(piece)
+        while self._held - len(self._pieces[0]) >= self._cap:
+            self._held -= len(self._pieces.popleft())
 
     @property
     def data(self) -> bytes:

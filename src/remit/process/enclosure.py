@@ -143,7 +143,7 @@ class ConnectionAttempt(msgspec.Struct, kw_only=True):
     host: str
     port: int
     allowed: bool = True
-    why: str = ""
+    reason: str = ""
     """Why it was refused or failed."""
     sent: int = 0
     received: int = 0
@@ -198,7 +198,7 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True):
     """Hosts that the filtering proxy lets through; empty: no network."""
     private: tuple[str, ...] = ()
     """Of them those, as `host:port`, whose addresses need not be public: the operator named them."""
-    heard: Callable[[ConnectionAttempt], None] | None = None
+    listener: Callable[[ConnectionAttempt], None] | None = None
     """Hears of each attempt to reach a host, once it is known how it went."""
     inherited: tuple[int, ...] = ()
     """Open descriptors that the program gets as well, under their numbers. The caller closes them."""

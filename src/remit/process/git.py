@@ -256,8 +256,8 @@ def _room(folder: Path, remote: str = "") -> Iterator[tuple[Path, Repository]]:
     One that reaches a remote lies in the repository, so that conditions on places in the user's settings hold.
     """
     repository = repository_at(folder)
-    with tempfile.TemporaryDirectory(prefix="remit-git-", dir=repository.common if remote else None) as made:
-        room = Path(made)
+    with tempfile.TemporaryDirectory(prefix="remit-git-", dir=repository.common if remote else None) as place:
+        room = Path(place)
         (room / "info").mkdir()
         for name in _LINKED:
             (room / name).symlink_to(repository.common.resolve() / name)

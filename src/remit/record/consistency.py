@@ -72,7 +72,7 @@ class Consistency:
         """Calls by invocation."""
         self._streams: set[str] = set()
         """Streams that were looked at and whose calls are known."""
-        self._asked: dict[str, tuple[str, str]] = {}
+        self._arguments: dict[str, tuple[str, str]] = {}
         """The tool and the digest of the arguments of each question, by its stream."""
         self._forks: list[tuple[str, JobForked]] = []
         self._used: dict[str, str] = {}
@@ -89,8 +89,8 @@ class Consistency:
         self._forks += [(reading.stream, forked) for forked in reading.forks]
         if reading.used:
             self._used[reading.stream] = reading.used
-        if reading.asked is not None and (arguments := await reading.hash_of(reading.asked, "args")):
-            self._asked[reading.stream] = (reading.asked.tool_name, arguments)
+        if reading.question is not None and (arguments := await reading.hash_of(reading.question, "args")):
+            self._arguments[reading.stream] = (reading.question.tool_name, arguments)
 
     async def between(self) -> list[tuple[str, str]]:
         """Say which calls and questions contradict one another: the stream, and a sentence.
@@ -109,7 +109,9 @@ class Consistency:
                     problems.append((question, f"it was spent on {invocation}, which was never announced"))
             elif call.confirmation != confirmation:
                 problems.append((call.stream, f"{invocation} spent {confirmation}, and names another confirmation"))
-            elif call.tool and (call.tool, call.arguments) != self._asked.get(question, (call.tool, call.arguments)):
+            elif call.tool and (call.tool, call.arguments) != self._arguments.get(
+                question, (call.tool, call.arguments)
+            ):
                 problems.append((call.stream, f"{invocation} is not the call that {confirmation} asked about"))
         for invocation, call in tuple(self._calls.items()):
             question = f"{call.stream}/{CONFIRMATION}/{call.confirmation}"
@@ -144,7 +146,7 @@ class StreamReading:
         self.forks: list[JobForked] = []
         self.used = ""
         """The invocation that spent the approval, in the stream of a question."""
-        self.asked: ConfirmationRequested | None = None
+        self.question: ConfirmationRequested | None = None
         """The question that is the stream's own."""
         self._journal = journal
         self._begun: dict[str, str] = {}
@@ -238,7 +240,7 @@ class StreamReading:
 
     def _ask(self, _event: Event, question: ConfirmationRequested) -> None:
         if question.tool_name and self.stream.endswith(f"/{CONFIRMATION}/{question.confirmation}"):
-            self.asked = question
+            self.question = question
 
     def _spend(self, _event: Event, used: ConfirmationUsed) -> None:
         self.used = used.invocation_id

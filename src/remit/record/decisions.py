@@ -68,7 +68,7 @@ class RecordedDecision(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Kind of the caller."""
     scope: str
     """The stream that rules know the caller by."""
-    seen: Mapping[str, k.ToolInvocationFinished]
+    last_results: Mapping[str, k.ToolInvocationFinished]
     """The last result of each tool whose results are asked for, by then."""
     remembered: tuple[RememberedApproval, ...]
     """The remembered approvals of the tool, at whatever time they held."""
@@ -177,7 +177,7 @@ class DecisionCollector:
                 stream=stream,
                 kind=origin.kind,
                 scope=stream if origin.created is not None else origin.scope,
-                seen=self._results.get(stream, {}),
+                last_results=self._results.get(stream, {}),
                 remembered=self._remembered.get(payload.tool_name, ()),
             )
         )
@@ -209,7 +209,7 @@ class FactReader:
         self._with = beside
         self._journal = journal
         self._today = tools or {}
-        self._made: dict[tuple[Any, ...], ToolMeta] = {}
+        self._metas: dict[tuple[Any, ...], ToolMeta] = {}
         self._named: dict[str, ToolMeta] = {}
         """A form of each tool that was recorded whole, by its name."""
         self._inputs: dict[str, Any] = {}
@@ -279,10 +279,10 @@ class FactReader:
             name, payload.provider_id, payload.capability_level, payload.risk_level, payload.side_effect,
             confirms, schema, payload.tool_version, payload.alias,
         )  # fmt: skip
-        tool = self._made.get(form)
+        tool = self._metas.get(form)
         if tool is None:
             level, risk = _classes(payload)
-            tool = self._made[form] = self._named[name] = ToolMeta(
+            tool = self._metas[form] = self._named[name] = ToolMeta(
                 name=name,
                 provider_id=payload.provider_id,
                 alias=payload.alias,
@@ -312,7 +312,7 @@ class FactReader:
     async def _beside(self, decided: RecordedDecision) -> Facts:
         """Return what rules may ask for beside the call; what was taken of limits only as far as it was recorded."""
         recorded = decided.payload.facts
-        last = decided.seen
+        last = decided.last_results
         if decided.origin.shares:
             last = {**await self._shared(decided.stream), **last}
         results = {tool: await self._result(event) for tool, event in last.items()}

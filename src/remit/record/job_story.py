@@ -177,7 +177,7 @@ class JobStory:
         self.input: Any = None
         self.result: Any = None
         self._seq = 0
-        self._asked: dict[str, int] = {}
+        self._questions: dict[str, int] = {}
         """The position up to which each question was read."""
 
     @property
@@ -249,7 +249,7 @@ class JobStory:
         )
         if self.story.events != before or not before:
             self.plain = step_rows(self.story, _no_preview)
-        await ask_about(journal, self.story, [stream_of(self.job)], self._asked)
+        await ask_about(journal, self.story, [stream_of(self.job)], self._questions)
         await self.load(journal)
 
     async def load(self, journal: Journal) -> None:

@@ -32,7 +32,7 @@ class JobState(msgspec.Struct, frozen=True, kw_only=True):
     word: str
     """Such as `waiting for a person`."""
     tone: Tone
-    why: str = ""
+    reason: str = ""
     """A sentence; empty if the word says it all."""
     todo: str = ""
     """The advice; empty: nothing."""
@@ -43,24 +43,24 @@ def standing(row: JobRow, now: int) -> JobState:
     state = shown_state(row)
     if state in _ENDS:
         word, tone = _ENDS[state]
-        return JobState(word=word, tone="bad" if tone == "bad" else "quiet", why=_code(row))
+        return JobState(word=word, tone="bad" if tone == "bad" else "quiet", reason=_code(row))
     match state:
         case "stuck":
             return JobState(
                 word="stuck",
                 tone="bad",
-                why=f"The installed code cannot continue it: {row.code}.",
+                reason=f"The installed code cannot continue it: {row.code}.",
                 todo="Correct the code or the settings, then resume it.",
             )
         case "stopped":
             return JobState(
                 word="stopped",
                 tone="bad",
-                why=f"Its worker, {holder(row)}, is gone." if row.worker else "No worker holds it.",
+                reason=f"Its worker, {holder(row)}, is gone." if row.worker else "No worker holds it.",
                 todo="A worker takes it once its lease lapses; `remit resume` takes it now.",
             )
         case "running":
-            return JobState(word="running", tone="busy", why=f"{holder(row).capitalize()} works on it.")
+            return JobState(word="running", tone="busy", reason=f"{holder(row).capitalize()} works on it.")
         case "pending":
             return _pending(row, now)
         case _:
@@ -76,15 +76,15 @@ def _code(row: JobRow) -> str:
 def _pending(row: JobRow, now: int) -> JobState:
     due = row.due_at
     if due is not None and due > now:
-        return JobState(word="scheduled", tone="busy", why=f"It starts in {duration(due - now)}.")
+        return JobState(word="scheduled", tone="busy", reason=f"It starts in {duration(due - now)}.")
     since = due if due is not None else row.created_at
     if now - since < _PATIENCE_S * SECOND:
-        return JobState(word="queued", tone="busy", why="It waits for a worker.")
+        return JobState(word="queued", tone="busy", reason="It waits for a worker.")
     which = f" that knows {row.route}" if row.route else ""
     return JobState(
         word="no worker",
         tone="bad",
-        why=f"No worker{which} has taken it for {age(now - since)}.",
+        reason=f"No worker{which} has taken it for {age(now - since)}.",
         todo="Start one: `remit worker`.",
     )
 
@@ -95,19 +95,21 @@ def _waiting(row: JobRow, now: int) -> JobState:
         return JobState(
             word="uncertain",
             tone="asks",
-            why="It is unknown whether a call took effect.",
+            reason="It is unknown whether a call took effect.",
             todo="Find out, then resolve it.",
         )
     if "confirmation" in words:
-        return JobState(word="waiting for a person", tone="asks", why="It asks before it continues.", todo="Answer it.")
+        return JobState(
+            word="waiting for a person", tone="asks", reason="It asks before it continues.", todo="Answer it."
+        )
     in_time = f" in {duration(row.due_at - now)}" if row.due_at is not None and row.due_at > now else " soon"
     if TIMERS[1] in words:
-        return JobState(word="retrying", tone="bad", why=f"A call failed and will be retried{in_time}.")
+        return JobState(word="retrying", tone="bad", reason=f"A call failed and will be retried{in_time}.")
     if TIMERS[2] in words:
-        return JobState(word="waiting", tone="busy", why=f"It waits for {words}; it comes{in_time}.")
+        return JobState(word="waiting", tone="busy", reason=f"It waits for {words}; it comes{in_time}.")
     if TIMERS[0] in words:
-        return JobState(word="waiting", tone="busy", why=f"A timer ends{in_time}.")
-    return JobState(word="waiting", tone="busy", why=f"It waits for {words}." if words else "It waits.")
+        return JobState(word="waiting", tone="busy", reason=f"A timer ends{in_time}.")
+    return JobState(word="waiting", tone="busy", reason=f"It waits for {words}." if words else "It waits.")
 
 
 STATES: Final = ("pending", "running", "stopped", "waiting", "stuck", "completed", "failed", "cancelled")

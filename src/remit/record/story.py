@@ -36,7 +36,7 @@ class Timeline:
     """The times of a job as far as its events are read."""
 
     def __init__(self) -> None:
-        self._found: list[Segment] = []
+        self._segments: list[Segment] = []
         self.kind: SegmentKind = "queued"
         self._since: int | None = None
         self._last = 0
@@ -65,14 +65,14 @@ class Timeline:
         """Say the segments, with the last stretch; nothing has worked on one that is `stopped` since its last event."""
         if stopped and self.kind == "working" and self._since is not None and not self._ended:
             left = Segment(kind="interrupted", since=self._last, until=None)
-            return (*self._found, *_stretch("working", self._since, self._last), left)
+            return (*self._segments, *_stretch("working", self._since, self._last), left)
         last = () if self._since is None else _stretch(self.kind, self._since, self._last if self._ended else None)
-        return (*self._found, *last)
+        return (*self._segments, *last)
 
     @property
     def queued(self) -> tuple[int, int]:
         """From when to when it was queued before its first work; of no length if it was not, or still is."""
-        first = self._found[0] if self._found else None
+        first = self._segments[0] if self._segments else None
         return (first.since, first.until) if first and first.kind == "queued" and first.until else (0, 0)
 
     def _fold(self, payload: k.Payload) -> None:
@@ -99,7 +99,7 @@ class Timeline:
 
     def _turn(self, kind: SegmentKind, at: int) -> None:
         if kind != self.kind:
-            self._found += _stretch(self.kind, self._since or 0, at)
+            self._segments += _stretch(self.kind, self._since or 0, at)
             self.kind, self._since = kind, at
 
 
@@ -162,7 +162,7 @@ class EventStory:
         pair = read_question(identifier, events)
         if pair is not None and pair[0] in self.steps:
             step, question = pair
-            self._step(step, question.asked_at).asked[identifier] = question
+            self._step(step, question.asked_at).questions[identifier] = question
 
     def told(self, step: str) -> StepNarrative | None:
         """One step, whole; None if there is none."""

@@ -99,7 +99,7 @@ class Teller:
             "continued": tuple(facts.continued.values()),
             "ungoverned": facts.ungoverned,
             "log": log_of(facts.logged),
-            "confirmations": tuple(sorted(facts.asked.values(), key=lambda question: question.asked_at)),
+            "confirmations": tuple(sorted(facts.questions.values(), key=lambda question: question.asked_at)),
         }
         if step in history.calls:
             return self._call(step, history.calls[step], common)
@@ -287,7 +287,18 @@ class StepFacts:
     """The facts of one step while its events are read; a job may have ten thousand of them."""
 
     __slots__ = (
-        *("asked", "continued", "logged", "relayed", "since", "taken_from", "tries", "ungoverned", "until", "waits"),
+        *(
+            "continued",
+            "logged",
+            "questions",
+            "relayed",
+            "since",
+            "taken_from",
+            "tries",
+            "ungoverned",
+            "until",
+            "waits",
+        ),
     )
 
     def __init__(self, at: int, taken_from: str = "") -> None:
@@ -295,7 +306,7 @@ class StepFacts:
         self.taken_from = taken_from
         self.tries: tuple[AttemptFacts, ...] = ()
         self.waits: dict[str, Waited] = {}
-        self.asked: dict[str, QuestionRecord] = {}
+        self.questions: dict[str, QuestionRecord] = {}
         self.relayed: k.RequestRelayed | None = None
         self.ungoverned: tuple[str, ...] = ()
         self.continued: dict[str, Continued] = {}

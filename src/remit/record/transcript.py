@@ -270,7 +270,7 @@ class _Part(NamedTuple):
 
 
 _KEPT: Final = 16
-_kept: Final[dict[str, RecalledConversation]] = {}
+_threads: Final[dict[str, RecalledConversation]] = {}
 """Conversations that were read last, by tip, without any that may be erased: the next turn reads only what is new."""
 
 
@@ -296,23 +296,23 @@ async def referring(job: str, events: list[Event], journal: Journal) -> EarlierC
     if answer is None or not answer.calls:
         return EarlierConversation(job=job, tip=prompts.tip)
     history = JobHistory(events)
-    made = {call: history.calls[step] for call, step in steps_of(prompts.answers, history).items()}
-    last = [await result_of(call, made.get(call.id), journal) for call in answer.calls]
+    calls = {call: history.calls[step] for call, step in steps_of(prompts.answers, history).items()}
+    last = [await result_of(call, calls.get(call.id), journal) for call in answer.calls]
     return EarlierConversation(job=job, tip=prompts.tip, more=(results(*last),))
 
 
 async def recall(journal: Journal, earlier: EarlierConversation) -> RecalledConversation:
     """Read a conversation again. Raises StateError if it is not there, PayloadErasedError if it was erased."""
-    thread = await _recall(journal, earlier, _kept)
+    thread = await _recall(journal, earlier, _threads)
     if thread is None:  # a result was cut since, which stands before what is kept
         thread = await _recall(journal, earlier, {})
     if thread is None:
         raise AssertionError(earlier.tip)
     head = await journal.head(stream_of(earlier.job))
     if head is not None and not head.subject:
-        _kept[earlier.tip] = thread
-        if len(_kept) > _KEPT:
-            del _kept[next(iter(_kept))]
+        _threads[earlier.tip] = thread
+        if len(_threads) > _KEPT:
+            del _threads[next(iter(_threads))]
     return thread
 
 

@@ -59,7 +59,7 @@ class UseCollector:
     def __init__(self, tool: str = "", since: int = 0) -> None:
         self._tool = tool
         self._since = since
-        self.found: dict[Key, Use] = {}
+        self.by_key: dict[Key, Use] = {}
         self._running: dict[str, Use] = {}
         self._announced: Shares[Key] = Shares()
 
@@ -98,9 +98,9 @@ class UseCollector:
         self._use(key, event.at).origins.setdefault(origin.root, origin)
 
     def _use(self, key: Key, at: int) -> Use:
-        use = self.found.get(key)
+        use = self.by_key.get(key)
         if use is None:
-            use = self.found[key] = Use(key, at)
+            use = self.by_key[key] = Use(key, at)
         return use
 
     def _finish(self, _origin: RootOrigin, _event: Event, payload: k.ToolInvocationFinished) -> None:
@@ -129,7 +129,7 @@ class JournalVersions:
     async def uses(self, tool: str) -> Sequence[ToolUse]:
         collector = UseCollector(tool)
         await walk(self._journal, [collector])
-        return sorted((use.told() for use in collector.found.values()), key=lambda use: -use.last_at)
+        return sorted((use.told() for use in collector.by_key.values()), key=lambda use: -use.last_at)
 
     async def schema(self, digest: str) -> Any:
         return await self._journal.schema(digest)

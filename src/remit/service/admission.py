@@ -44,8 +44,8 @@ class Room:
         self._until = 0
         self._turn = asyncio.Lock()
         self._making = 0
-        self._made = asyncio.Event()
-        self._made.set()
+        self._settled = asyncio.Event()
+        self._settled.set()
 
     @property
     def idle(self) -> bool:
@@ -60,13 +60,13 @@ class Room:
                     await self._look(count, full)
         self._left -= 1
         self._making += 1
-        self._made.clear()
+        self._settled.clear()
         try:
             yield
         finally:
             self._making -= 1
             if not self._making:
-                self._made.set()
+                self._settled.set()
 
     @property
     def _looked(self) -> bool:
@@ -74,7 +74,7 @@ class Room:
 
     async def _look(self, count: Callable[[], Awaitable[int]], full: Callable[[], BusyError]) -> None:
         self._left = 0  # so that nothing more is made until those under way are counted
-        await self._made.wait()
+        await self._settled.wait()
         began = self._clock.now()
         free = self._most - await count()
         if free <= 0:

@@ -54,8 +54,8 @@ class ServiceOnUse:
         part, noun = declared
         own = settings_of(self._parts.settings, part.name, resolve(part.settings)) if part.settings else None
         opening = NounOpening(self._parts, cast("Service", self), own, self._principal, self._worker)
-        made = vars(self)[name] = resolve(noun.open)(opening)
-        return made
+        opened = vars(self)[name] = resolve(noun.open)(opening)
+        return opened
 
     def __dir__(self) -> list[str]:
         """Name the nouns of parts too, for a prompt that completes them."""

@@ -413,7 +413,7 @@ class Restarts:
         self._journal = journal
         self._catalog = catalog
         self._process = str(Owner.this())
-        self._seen: int | None = None
+        self._position: int | None = None
         """The last request that was looked at; None: none is ours yet."""
         self._under_way = Tasks()
 
@@ -424,11 +424,11 @@ class Restarts:
 
     async def look(self) -> None:
         """Begin to restart the servers of this process that others asked for since it looked last."""
-        if self._seen is None:
+        if self._position is None:
             head = await self._journal.head(STREAM)
-            self._seen = head.seq if head is not None else 0
-        for event in await self._journal.page(STREAM, self._seen):
-            self._seen = event.seq
+            self._position = head.seq if head is not None else 0
+        for event in await self._journal.page(STREAM, self._position):
+            self._position = event.seq
             request = decode(event.kind, event.data)
             if isinstance(request, McpRestartRequested) and request.process != self._process:
                 provider: object = self._catalog.provider(PREFIX + request.server)

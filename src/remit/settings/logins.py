@@ -111,9 +111,9 @@ class LoginFile:
         return number
 
 
-def keep_login(env: Mapping[str, str], url: str, made: Mapping[str, str]) -> None:
+def keep_login(env: Mapping[str, str], url: str, login: Mapping[str, str]) -> None:
     """Keep the login at a server of Remit's own: its token in the keyring if there is one, else in the file."""
-    file, own = _server_login(env, url), dict(made)
+    file, own = _server_login(env, url), dict(login)
     ring = encrypting_keyring()
     if ring is not None:
         with suppress(Exception):  # backends are others', and raise what they like: then the file has it

@@ -80,7 +80,7 @@ class Explainer:
         search = _Search(self)
         with suppress(_EnoughError):
             search.look((), value, ())
-        return list(search.found) or [SchemaProblem(Code.type_mismatch, "", "is too large to say where it is wrong")]
+        return list(search.problems) or [SchemaProblem(Code.type_mismatch, "", "is too large to say where it is wrong")]
 
     def accepts(self, at: Pointer, value: Any) -> bool:
         """Return whether the subschema at this place accepts a value."""
@@ -103,10 +103,10 @@ class _Search:
     """One walk down a schema beside a value."""
 
     def __init__(self, explainer: Explainer) -> None:
-        self.found: dict[SchemaProblem, None] = {}
+        self.problems: dict[SchemaProblem, None] = {}
         self._explainer = explainer
         self._document = explainer.document
-        self._depth = self._checks = self._told = 0
+        self._depth = self._checks = self._reports = 0
 
     def look(self, at: Pointer, value: Any, path: Pointer) -> None:
         """Add what is wrong with a value that the schema at this place refuses."""
@@ -114,7 +114,7 @@ class _Search:
         if schema is False:
             self._add(Code.unknown_field, path, "is not allowed")
             return
-        before = self._told
+        before = self._reports
         self._depth += 1
         if self._depth <= MAX_STEPS and isinstance(schema, dict):
             if "type" in schema and not self._explainer.check_of("type", schema["type"])(value):
@@ -122,7 +122,7 @@ class _Search:
             else:
                 self._keywords(schema, at, value, path)
         self._depth -= 1
-        if self._told == before:
+        if self._reports == before:
             self._add(Code.type_mismatch, path, "does not satisfy the schema")
 
     def _keywords(self, schema: Schema, at: Pointer, value: Any, path: Pointer) -> None:
@@ -253,9 +253,9 @@ class _Search:
             self.look(at, value, path)
 
     def _add(self, code: Code, path: Pointer, message: str) -> None:
-        self._told += 1
-        self.found[SchemaProblem(code, cut(text_of(path)), cut(message))] = None
-        if len(self.found) >= MAX_PROBLEMS:
+        self._reports += 1
+        self.problems[SchemaProblem(code, cut(text_of(path)), cut(message))] = None
+        if len(self.problems) >= MAX_PROBLEMS:
             raise _EnoughError
 
 

@@ -195,14 +195,14 @@ class _Survey:
         self._root = root
         self._draft4 = "draft-04" in str(root.get("$schema"))
         self._count = self._patterns = 0
-        self._seen: set[int] = set()
+        self._surveyed: set[int] = set()
         self._referring: list[Schema] = []
         anchors: dict[str, Pointer] = {}
         self._walk(root, (), anchors)
         self.document = SchemaDocument(root, anchors)
         while self._referring:
             for pointer, target in self.document.targets(self._referring.pop()):
-                if isinstance(target, dict) and id(target) not in self._seen:
+                if isinstance(target, dict) and id(target) not in self._surveyed:
                     self._walk(target, pointer, anchors)
 
     def _walk(self, start: Schema, at: Pointer, anchors: dict[str, Pointer]) -> None:
@@ -220,7 +220,7 @@ class _Survey:
                 stack.extend((child, pointer + steps, depth + 1) for steps, child in children(schema))
 
     def _look(self, schema: Schema, pointer: Pointer) -> None:
-        self._seen.add(id(schema))
+        self._surveyed.add(id(schema))
         self._referring.append(schema)
         patterns = schema.get("patternProperties")
         self._patterns += isinstance(schema.get("pattern"), str) + (len(patterns) if isinstance(patterns, dict) else 0)

@@ -38,12 +38,12 @@ class Migration:
     def __call__(self, args: dict[str, Any]) -> dict[str, Any]:
         """Arguments for today's tool. Raises UsageError (INVALID_TOOL_ARGS) if the function fails or returns others."""
         try:
-            made: object = self.adapt(args)
+            adapted: object = self.adapt(args)
         except Exception as error:
             raise self._failed(f"{type(error).__name__}: {error}") from error
-        if not isinstance(made, dict):
-            raise self._failed(f"it returned {type(made).__name__}, not a dict")
-        return made
+        if not isinstance(adapted, dict):
+            raise self._failed(f"it returned {type(adapted).__name__}, not a dict")
+        return adapted
 
     async def within(self, args: dict[str, Any], seconds: float) -> dict[str, Any]:
         """Arguments for today's tool, made in a thread of its own: one that hangs or loops holds up no job.
@@ -105,20 +105,20 @@ class Migrations:
     """The migrations that a process knows."""
 
     def __init__(self, migrations: Iterable[Migration] = ()) -> None:
-        self._found: dict[tuple[str, str], Migration] = {}
+        self._migrations: dict[tuple[str, str], Migration] = {}
         for each in migrations:
             key = (each.tool, each.recorded.removeprefix(_DIGEST))
-            if self._found.setdefault(key, each) is not each:
+            if self._migrations.setdefault(key, each) is not each:
                 msg = f"two migrations are for {each.tool} as of {each.recorded}"
                 raise NameInvalidError(msg, remedy="Keep one of them.")
 
     def all(self) -> list[Migration]:
         """Return every migration, in the order in which they were registered."""
-        return list(self._found.values())
+        return list(self._migrations.values())
 
     def find(self, tool: str, version: str, schema: str) -> Migration | None:
         """The migration for a tool as it was recorded: by its input schema's digest, else by its version."""
-        if not self._found:
+        if not self._migrations:
             return None
-        exact = self._found.get((tool, schema.removeprefix(_DIGEST)))
-        return exact if exact is not None else self._found.get((tool, version))
+        exact = self._migrations.get((tool, schema.removeprefix(_DIGEST)))
+        return exact if exact is not None else self._migrations.get((tool, version))

@@ -46,15 +46,15 @@ class MemoryKeeper:
     """Keeps bytes for as long as it lives: for calls that no journal records."""
 
     def __init__(self) -> None:
-        self.kept: dict[str, bytes] = {}
+        self.blobs: dict[str, bytes] = {}
 
     async def put(self, data: bytes, *, until: int | None = None) -> str:  # noqa: ARG002 - it does not last that long
         digest = sha256(data)
-        self.kept[digest] = data
+        self.blobs[digest] = data
         return digest
 
     async def get(self, digest: str) -> bytes | None:
-        return self.kept.get(digest)
+        return self.blobs.get(digest)
 
 
 class EvidenceCandidate(msgspec.Struct, frozen=True, kw_only=True):

@@ -119,7 +119,7 @@ class FolderTrust(msgspec.Struct, frozen=True, kw_only=True):
     owner: int
     """The uid that it belongs to."""
     digests: dict[str, str]
-    kept: TrustedFile | None
+    trusted_file: TrustedFile | None
     """The file that someone trusted before, whether it still holds or not."""
     journal: Path | None
     """The journal in the folder that Remit did not make here and that is not trusted."""
@@ -127,10 +127,10 @@ class FolderTrust(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def changed(self) -> list[str]:
         """The files that are not as they were when they were trusted."""
-        if self.kept is None or self.kept.edits:
+        if self.trusted_file is None or self.trusted_file.edits:
             return []
-        names = sorted({*self.digests, *self.kept.digests})
-        return [name for name in names if self.digests.get(name) != self.kept.digests.get(name)]
+        names = sorted({*self.digests, *self.trusted_file.digests})
+        return [name for name in names if self.digests.get(name) != self.trusted_file.digests.get(name)]
 
     @property
     def linked(self) -> bool:
@@ -155,7 +155,7 @@ class FolderTrust(msgspec.Struct, frozen=True, kw_only=True):
         """Return whether the settings count."""
         if not self.claims:
             return True
-        return self.kept is not None and self.kept.owner == self.owner and not self.changed
+        return self.trusted_file is not None and self.trusted_file.owner == self.owner and not self.changed
 
     @property
     def trusted(self) -> bool:
@@ -179,7 +179,7 @@ def standing(settings: Settings, register: Register, env: Mapping[str, str]) -> 
         file=file,
         owner=next((path.stat().st_uid for path in (file, *beside_in(settings)) if path.exists()), os.getuid()),
         digests=digests(settings, env) if claimed else {},
-        kept=register.file(file),
+        trusted_file=register.file(file),
         journal=None if trusts_all else _foreign_journal(settings, register),
     )
 

@@ -275,8 +275,8 @@ async def check_a_runner_takes_what_comes_until_it_is_stopped(reach: Reach) -> N
         tickets, stop = tickets_of(site.service), asyncio.Event()
         runner = tickets.runner(RunnerConfig(owner="me"), tickets.executor())
         running = asyncio.create_task(runner.run(stop, once=False))
-        made = await tickets.create({"type": "TOOL", "event": _EVENT, "tool_steps": [step("desk_note", text="a")]})
-        async for _ in site.local.streams.follow(stream_of(made.id)):
+        ticket = await tickets.create({"type": "TOOL", "event": _EVENT, "tool_steps": [step("desk_note", text="a")]})
+        async for _ in site.local.streams.follow(stream_of(ticket.id)):
             pass  # until it is done
         stop.set()
         assert (await running).counters["ok"] == 1

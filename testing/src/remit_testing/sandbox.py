@@ -100,10 +100,10 @@ async def check_files_of_the_machine_are_out_of_reach(trial: Trial) -> None:
     with scratch() as work, scratch() as ours:
         (ours / "secret").write_text("secret")
         run = await trial.run(work, code.format(str(ours / "secret"), str(ours / "made")))
-        made = await asyncio.to_thread(_there, "/remit-made", "/etc/remit-made", "/usr/remit-made")
+        paths = await asyncio.to_thread(_there, "/remit-made", "/etc/remit-made", "/usr/remit-made")
         assert not (ours / "made").exists()
     assert run.stdout.data == b"", run.stdout.data
-    assert made == []
+    assert paths == []
 
 
 def _there(*paths: str) -> list[str]:

@@ -83,11 +83,11 @@ async def check_a_new_ticket_is_pending_and_keeps_what_it_was_made_from(storage:
     """Its event and input come back as they were given, also larger than an event may be."""
     async with _desk(storage) as desk:
         event = {**_EVENT, "content": "x" * 20_000}
-        made = await desk.new(
+        created = await desk.new(
             event=event, tool_input={"tool_steps": [{"tool_name": "a"}]}, tool_steps=[{"server": "b"}]
         )
-        ticket = await desk.store.get(made.id)
-        assert ticket == made
+        ticket = await desk.store.get(created.id)
+        assert ticket == created
         assert (ticket.status, ticket.type, ticket.metadata.kind, ticket.event) == ("pending", "TOOL", "TOOL", event)
         assert ticket.metadata.tool_input == {"tool_steps": [{"tool_name": "a"}]}
         assert ticket.tool_steps == [{"server": "b"}]
@@ -127,12 +127,12 @@ async def check_tickets_are_listed_newest_first_by_kind_state_and_thread(storage
 async def check_the_oldest_ticket_of_the_kind_is_leased_first(storage: Storage) -> None:
     """Kinds do not mix."""
     async with _desk(storage) as desk:
-        made = []
+        identifiers = []
         for number in range(4):
-            made.append((await desk.new("TOOL" if number else "TRIAGE")).id)
+            identifiers.append((await desk.new("TOOL" if number else "TRIAGE")).id)
             desk.clock.advance(1)
         leased = await desk.store.lease("TOOL", owner="worker", limit=2)
-        assert {lease.ticket.id for lease in leased} == set(made[1:3])
+        assert {lease.ticket.id for lease in leased} == set(identifiers[1:3])
         for row in leased:
             meta = row.ticket.metadata
             assert (row.ticket.status, meta.lease_owner, meta.lease_expires) == ("running", "worker", row.lease_expires)

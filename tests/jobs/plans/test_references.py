@@ -94,7 +94,7 @@ class TestParse:
     def test_these_are_no_references(self, text: str) -> None:
         with pytest.raises(ReferenceSyntaxError) as caught:
             parse(text)
-        assert caught.value.found.startswith(("`${", '`["'))
+        assert caught.value.text.startswith(("`${", '`["'))
 
     def test_only_a_text_that_is_one_reference_is_single(self) -> None:
         assert single("${a.b}") == Reference("a", ("b",))

@@ -224,7 +224,7 @@ def test_an_odd_value_of_a_notebook_costs_its_own_place(data: bytes, text: str) 
     ],
 )
 def test_a_notebook_that_cannot_be_read_says_why(data: bytes, words: str) -> None:
-    assert words in refused("a.ipynb", data).why
+    assert words in refused("a.ipynb", data).reason
 
 
 @pytest.mark.parametrize("appearance", [True, False])

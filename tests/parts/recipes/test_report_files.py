@@ -29,7 +29,7 @@ async def test_the_report_is_kept_in_three_forms() -> None:
     files = (await ReportProvider().invoke("report.write", ARGS, context)).value["artifacts"]
     assert [file["path"] for file in files] == ["report.md", "report.json", "report.html"]
     for file in files:
-        data = keeper.kept[file["sha256"]]
+        data = keeper.blobs[file["sha256"]]
         assert (file["bytes"], file["sha256"]) == (len(data), sha256(data))
-    assert keeper.kept[files[0]["sha256"]].decode() == ARGS["report"]["report"]
-    assert msgspec.json.decode(keeper.kept[files[1]["sha256"]]) == ARGS["report"]
+    assert keeper.blobs[files[0]["sha256"]].decode() == ARGS["report"]["report"]
+    assert msgspec.json.decode(keeper.blobs[files[1]["sha256"]]) == ARGS["report"]

@@ -142,7 +142,7 @@ async def test_a_host_that_the_operator_named_may_have_a_private_address(site: i
     proxy = Proxy(("*",), private=(f"localhost:{site}",), listener=heard.append)
     found = await talk(proxy, f"GET http://localhost:{site}/p HTTP/1.1\r\n\r\n".encode())
     assert found.endswith(b"GET /p HTTP/1.1")
-    assert (heard[0].port, heard[0].why) == (site, "")
+    assert (heard[0].port, heard[0].reason) == (site, "")
 
 
 async def test_a_listener_hears_what_was_refused_and_why() -> None:
@@ -150,7 +150,7 @@ async def test_a_listener_hears_what_was_refused_and_why() -> None:
     proxy = Proxy(("*",), private=("localhost:1",), listener=heard.append)
     await talk(proxy, b"CONNECT localhost:443 HTTP/1.1\r\n\r\n")
     assert [(one.host, one.allowed) for one in heard] == [("localhost", False)]
-    assert "it is not public" in heard[0].why
+    assert "it is not public" in heard[0].reason
 
 
 @pytest.mark.parametrize(

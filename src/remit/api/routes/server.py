@@ -21,7 +21,7 @@ class Live(msgspec.Struct, frozen=True):
     status: str = "live"
 
 
-async def live(_asked: ApiRequest) -> Live:
+async def live(_request: ApiRequest) -> Live:
     """Say that the process answers; nothing else is looked at."""
     return Live()
 

@@ -83,7 +83,12 @@ def trust(state: CommandState, listed: bool, revoke: bool, yes: bool, edits: boo
     from remit.trust.state import trust, untrusted
 
     trust_state = standing_of(settings, trusted=state.trust)
-    widened = edits and trust_state.kept is not None and not trust_state.kept.edits and bool(trust_state.claims)
+    widened = (
+        edits
+        and trust_state.trusted_file is not None
+        and not trust_state.trusted_file.edits
+        and bool(trust_state.claims)
+    )
     if trust_state.trusted and not widened:
         state.note(
             f"{settings.folder} is trusted" if trust_state.claims else f"{settings.folder} has nothing that needs trust"

@@ -128,7 +128,7 @@ class _Start:
     def __init__(self, name: str, words: Sequence[str], args: dict[str, Any], options: dict[str, Any]) -> None:
         self.name = name
         self.words = words
-        self.given = args
+        self.args = args
         self.options = options
 
     async def __call__(self, remit: Opened, new: str = "") -> list[str]:
@@ -139,10 +139,10 @@ class _Start:
         options = Options(**self.options, job=new)
         if is_plan(self.name):
             plan = await _plan(remit, self.name)
-            inputs = {**self.given, **plan_input(plan, self.words)}
+            inputs = {**self.args, **plan_input(plan, self.words)}
             return [await remit.service.jobs.start_plan(plan, inputs, options)]
         words = recipe_input(await remit.service.recipes.view(self.name), self.words)
-        return [await remit.service.jobs.start_named(self.name, {**self.given, **words}, options)]
+        return [await remit.service.jobs.start_named(self.name, {**self.args, **words}, options)]
 
 
 def is_plan(name: str) -> bool:
@@ -268,9 +268,9 @@ def retry(state: CommandState, job: str, step: str, repeat: bool, reason: str, p
 
     async def choose(remit: Opened, _new: str) -> list[str]:
         job_id = await remit.service.jobs.find(job)
-        made = await remit.service.jobs.retry(job_id, step, repeat=repeat, reason=reason)
-        state.note(f"retrying {job_id}" + (f"; again: step {', '.join(made.again)}" if made.again else ""))
-        return [made.job]
+        retried = await remit.service.jobs.retry(job_id, step, repeat=repeat, reason=reason)
+        state.note(f"retrying {job_id}" + (f"; again: step {', '.join(retried.again)}" if retried.again else ""))
+        return [retried.job]
 
     count_in_files_of(state, (job,))
     return work_on(state, choose, patient=patient)

@@ -95,8 +95,8 @@ def new_command(
     written = {key: value for key, value in table.items() if value}
     client = read_client(written, f"remit token new {name}")
     replace_text(file, with_client(text, written), private=True)
-    made = {"name": client.name, "principal": client.principal, "token": token, "file": str(file)}
-    state.show(made, lambda state, _: state.output.out.line(token))
+    view = {"name": client.name, "principal": client.principal, "token": token, "file": str(file)}
+    state.show(view, lambda state, _: state.output.out.line(token))
     state.note(f"added {name} to {file}; the token is shown only this once")
     return exit_codes.OK
 

@@ -87,7 +87,7 @@ class Announce:
         self._clock = services.journal.clock
         self._confirmations = services.confirmations
         self._limits = services.limits
-        self._kept = KeptTexts()
+        self._texts = KeptTexts()
 
     async def __call__(self, call: Call, proceed: Proceed) -> Outcome:
         """Set `invocation_id`, `span_id` and `idempotency_key`; spend the approval in the same transaction.
@@ -103,8 +103,8 @@ class Announce:
             calls, name = call.writer.announced, call.tool.meta.name
             calls[name] = calls.get(name, 0) + 1
         args, untrusted = pack(call.encoded), packed_untrusted(call.untrusted) if call.untrusted else NOTHING
-        blobs = (*args.blobs, *untrusted.blobs, *self._kept.schemas(call.tool, call.writer))
-        blobs += self._kept.rules(call.policy, call.writer)
+        blobs = (*args.blobs, *untrusted.blobs, *self._texts.schemas(call.tool, call.writer))
+        blobs += self._texts.rules(call.policy, call.writer)
         started = self._started(call, args, untrusted)
         announced = (started,) if call.misfit is None else (_warned(call, call.misfit), started)
         await announce(call, announced, self._confirmations, synced=call.tool.meta.side_effects, blobs=blobs)
@@ -191,7 +191,7 @@ class AnnounceModel:
         self._confirmations = services.confirmations
         self._allowance = services.allowance
         self._clock = services.journal.clock
-        self._kept = KeptTexts()
+        self._texts = KeptTexts()
 
     async def __call__(self, call: Call, proceed: Proceed) -> Outcome:
         """Set `invocation_id`, `span_id` and `idempotency_key`, and the event; spend the approval with it."""
@@ -204,7 +204,7 @@ class AnnounceModel:
         call.invocation_id, call.span_id = new_id("inv"), span_id()
         call.idempotency_key = idempotency_key(call)
         asking.started, blobs = self._started(call, asking)
-        blobs += self._kept.rules(call.policy, call.writer)
+        blobs += self._texts.rules(call.policy, call.writer)
         # Money is spent next: if the intent were lost with the machine, so would be the count of it.
         await announce(call, (asking.started,), self._confirmations, synced=True, blobs=blobs)
         self._allowance.announced(asking.claim, call.invocation_id)
@@ -218,7 +218,7 @@ class AnnounceModel:
         added, blobs = _added(asking)
         prompt = pack(msgspec.json.encode(sending.ask.prompt))
         name, after = asking.model.name, _after(asking)
-        first = request.asked or next(iter(asking.passed), "")
+        first = request.wanted or next(iter(asking.passed), "")
         event = CommandStarted(
             invocation_id=call.invocation_id,
             step=request.step,

@@ -72,14 +72,14 @@ class CheckBudget:
 def _spent(budget: ToolBudget, name: str, before: dict[str, int], calls: dict[str, int]) -> str:
     """Return which limit is reached; empty if none is."""
     if budget.max_calls is not None:
-        made = before.get(name, 0) + calls.get(name, 0)
-        if made >= budget.max_calls:
-            times = "once" if made == 1 else f"{made} times"
+        count = before.get(name, 0) + calls.get(name, 0)
+        if count >= budget.max_calls:
+            times = "once" if count == 1 else f"{count} times"
             return f"{name} was called {times}; its budget allows {budget.max_calls}"
     if budget.max_steps is not None:
-        made = sum(before.values()) + sum(calls.values())
-        if made >= budget.max_steps:
-            return f"{made} {'call was' if made == 1 else 'calls were'} made; the budget allows {budget.max_steps}"
+        count = sum(before.values()) + sum(calls.values())
+        if count >= budget.max_steps:
+            return f"{count} {'call was' if count == 1 else 'calls were'} made; the budget allows {budget.max_steps}"
     return ""
 
 

@@ -108,7 +108,7 @@ class SessionLedgers:
         """Everything that the session's stream says its client was given. Raises JournalError."""
         known = self._open.pop(stream, None) or _Session()
         if self._told_in:
-            await known.told.read(self._told_in, journal, known.ledger)
+            await known.results.read(self._told_in, journal, known.ledger)
         for event in await journal.left(stream, known.seq):
             known.seq = event.seq
             payload = decode(event.kind, event.data)
@@ -170,7 +170,7 @@ class _Session:
 
     def __init__(self) -> None:
         self.ledger = OriginLedger()
-        self.told = _Told()
+        self.results = _Told()
         self.seq = 0
         self.calls: dict[str, ToolInvocationStarted] = {}
 
@@ -309,8 +309,8 @@ class CheckOrigins:
         if call.confirmation is not None and call.confirmation.request.edited_from:
             own = set(authority_of(meta, call.request.args, every=every))  # any other a person has put there
             arguments = [argument for argument in arguments if argument in own]
-        if conversation.given is not None:
-            arguments = [argument for argument in arguments if _is_among(argument.value, conversation.given)]
+        if conversation.known_values is not None:
+            arguments = [argument for argument in arguments if _is_among(argument.value, conversation.known_values)]
         family = "" if every else family_of(meta.provider_id, meta.name)
         findings = [ledger.judge(argument, family) for argument in arguments]
         return tuple(
@@ -349,7 +349,7 @@ def _in_question(call: Call) -> set[tuple[str, str, str]]:
 
 def _is_untrusted(call: Call, conversation: Conversation, ledger: OriginLedger) -> bool:
     """Return whether values go in that no trusted text holds, so that what comes out may be made of them."""
-    inputs = conversation.given
+    inputs = conversation.known_values
     values = carried_by(call.tool.meta, call.args)
     return not all(ledger.trusts(value) for value in values if inputs is None or _is_among(value.value, inputs))
 

@@ -38,7 +38,7 @@ class Confirm:
         self._expires_s = services.limits.confirm_expires_s
         self._max_questions = services.limits.max_questions
         self._clock = services.journal.clock
-        self._kept = KeptTexts()
+        self._texts = KeptTexts()
 
     def __call__(self, call: Call, proceed: Proceed) -> Awaitable[Outcome]:
         """Answer `pending` with CONFIRMATION_REQUIRED, refuse, or proceed on what is left in `confirmation`.
@@ -187,8 +187,8 @@ class Confirm:
         )
         title = title_of(name, call.args)
         opened, blobs = self._confirmations.open(call.writer.stream, request, call.args, title, call.untrusted)
-        blobs += self._kept.rules(call.policy, call.writer)
-        blobs += self._kept.schemas(call.tool, call.writer)
+        blobs += self._texts.rules(call.policy, call.writer)
+        blobs += self._texts.schemas(call.tool, call.writer)
         await call.journal.commit(call.writer.draft(waiting), opened, synced=True, blobs=blobs)
         return _asked(waiting.confirmation, name)
 

@@ -76,7 +76,7 @@ class RecordOutcome:
             effect=effect,
             remedy=remedy_of(outcome, effect),
             value=checked.value,
-            evidence=checked.kept.items,
+            evidence=checked.evidence.items,
             invocation_id=call.invocation_id,
             again=_again(call, effect) if step_outcome == "retryable_failure" else None,
             duration_us=call.duration_us,
@@ -104,7 +104,7 @@ class RecordOutcome:
         evidence = self._results.evidence_of(call.tool, call.result)
         repaired = call.result.repaired or {}
         return (
-            CheckedResult(kept=evidence, repaired=repaired)
+            CheckedResult(evidence=evidence, repaired=repaired)
             if isinstance(evidence, KeptResult)
             else CheckedResult(repaired=repaired)
         )
@@ -250,7 +250,7 @@ class RecordReply:
         if asking.reply is not None or outcome.code is None or request.via is not None:
             return None
         current = str(asking.model.name)
-        first_choice = (request.asked or request.model or self._default) if request.job is not None else ""
+        first_choice = (request.wanted or request.model or self._default) if request.job is not None else ""
         following = self._fallbacks.after(first_choice, request.recipe, current, outcome.code, request.failed)
         if following is None or following.model or fault is None or fault.after_s is None:
             return following
@@ -293,7 +293,7 @@ class RecordRefusal:
 
     def __init__(self, services: Services) -> None:
         self._confirmations = services.confirmations
-        self._kept = KeptTexts()
+        self._texts = KeptTexts()
 
     async def __call__(self, call: Call, proceed: Proceed) -> Outcome:
         """Let the call proceed; record it if it was refused before it was announced."""
@@ -343,9 +343,9 @@ class RecordRefusal:
             # Its question must be closed. Before the record, since what is recorded as refused is not looked
             # at again; after a crash in between, the next pass refuses it.
             await self._confirmations.withdraw(confirmation, outcome.reason)
-        blobs = (*untrusted.blobs, *args.blobs, *self._kept.rules(call.policy, call.writer))
+        blobs = (*untrusted.blobs, *args.blobs, *self._texts.rules(call.policy, call.writer))
         if refusal.request_schema_hash:
-            blobs += self._kept.schemas(call.tool, call.writer)
+            blobs += self._texts.schemas(call.tool, call.writer)
         await call.journal.append(call.writer, refusal, synced=request.leaves, blobs=blobs)
 
 

@@ -203,7 +203,7 @@ class ResolveModel:
         """Return the model that is wanted, or of its chain the first after it that can be asked. Raise UsageError."""
         request = asking.request
         name = request.model or self._services.default_model
-        question = request.asked or name
+        question = request.wanted or name
         while True:
             try:
                 return self._model(name)

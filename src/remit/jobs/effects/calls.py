@@ -413,30 +413,30 @@ class EffectCalls:
         if request.undo is not None and request.step not in recorder.history.undos:
             # Before the call is announced, so that no crash can come between the two.
             await recorder.declare(request.step, request.undo if isinstance(request.undo, tuple) else None)
-        made, last = record.attempts, record.started.invocation_id if record.started else ""
-        begun = made or record.confirmation or record.turns
+        attempts, last = record.attempts, record.started.invocation_id if record.started else ""
+        begun = attempts or record.confirmation or record.turns
         if begun and (settled := await self._taken_up(request, record)) is not None:
             return settled
         while True:
             if recorder.activity.halting:  # what the call waited for came while the worker was on its way out
                 await recorder.activity.halt()
             earlier = await self._earlier(record.started) if self._migrates and record.started else None
-            call_request = self._request(request, record, made + 1, earlier)
+            call_request = self._request(request, record, attempts + 1, earlier)
             outcome = await self._gateway.call(call_request, recorder.writer, self._progress)
             if outcome.status == "pending" and outcome.confirmation is not None:
                 record.confirmation = outcome.confirmation
                 await self._approval(request.step, record.confirmation)
                 continue
             if outcome.invocation_id is not None:  # announced; otherwise the attempt before is in doubt
-                made, last = made + 1, outcome.invocation_id
+                attempts, last = attempts + 1, outcome.invocation_id
             if outcome.uncertain:
-                settled = await self._doubts.decided(request, last, made)
+                settled = await self._doubts.decided(request, last, attempts)
                 if settled is not None:
                     return settled
                 record.repeats = ""
             elif outcome.again is not None:
                 record.repeats = outcome.again
-                await self._before_next(request, record, outcome, made)
+                await self._before_next(request, record, outcome, attempts)
                 await self._require(request, record)
             else:
                 await recorder.end()
@@ -536,12 +536,12 @@ class EffectCalls:
             args=msgspec.json.decode(sent),
         )
 
-    async def _before_next(self, request: CallRequest, record: CallRecord, outcome: Outcome, made: int) -> None:
+    async def _before_next(self, request: CallRequest, record: CallRecord, outcome: Outcome, attempts: int) -> None:
         """Wait until the call may be made again: for its turn, if a limit, here or there, was why it was not made."""
         if outcome.invocation_id is None or outcome.code in LIMITED:
             await self._waits.turn(request.step, record, outcome)
         else:
-            await self._back_off(request, made)
+            await self._back_off(request, attempts)
 
     async def _back_off(self, request: CallRequest, failed_attempts: int) -> None:
         """Wait for the next attempt, as the tool says. The job holds no worker."""

@@ -292,14 +292,18 @@ class Effects:
 
     async def _changed(self, step: str, tool: str, args: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         """The tool and the arguments of a call: others, if a fork gives it them."""
-        arguments = self.history.given.get(step)
+        arguments = self.history.arguments.get(step)
         recorded = await self.journal.value(arguments.args, arguments.args_blob) if arguments is not None else None
         return self.history.tool_at(step, tool), args if recorded is None else _decode(recorded)
 
     def _told(self, step: str, outcome: Outcome, conversation: Conversation | None) -> Outcome:
         """The outcome; what a tool made of untrusted values is the model's in the recipe that it runs, as they are."""
-        if conversation is not None and conversation.given is not None and step in self.history.provenance.derived:
-            conversation.given.update(values_of(outcome.value))
+        if (
+            conversation is not None
+            and conversation.known_values is not None
+            and step in self.history.provenance.derived
+        ):
+            conversation.known_values.update(values_of(outcome.value))
         return outcome
 
     async def ask(self, question: ModelQuestion) -> Outcome:

@@ -170,7 +170,7 @@ class Asks:
         history = self._recorder.history
         return ModelRequest(
             model=record.model or question.model,
-            asked=record.asked,
+            wanted=record.wanted,
             thread=question.thread,
             step=question.step,
             principal=self._caller.principal,

@@ -24,7 +24,7 @@ class Questions:
     """Asks, and looks for answers, on behalf of one job."""
 
     def __init__(self, journal: Journal, confirmations: Confirmations, writer: StreamWriter) -> None:
-        self.asked = False
+        self.is_asked = False
         """Whether the job ever asked anyone."""
         self._journal = journal
         self._confirmations = confirmations
@@ -32,7 +32,7 @@ class Questions:
 
     def draft(self, wait: Wait, question: dict[str, Any], principal: str) -> tuple[Draft, tuple[Blob, ...]]:
         """Draft the question that a recipe asks, to be committed with the record that the recipe waits for it."""
-        self.asked = True
+        self.is_asked = True
         request = ConfirmationRequested(
             confirmation=wait.key,
             step=wait.step,
@@ -53,7 +53,7 @@ class Questions:
 
     async def expires_at(self, confirmation: str) -> int | None:
         """Return when a confirmation can no longer be answered."""
-        self.asked = True
+        self.is_asked = True
         question = await self._confirmations.newest(self._writer.stream, confirmation)
         return question.request.expires_at if question else None
 

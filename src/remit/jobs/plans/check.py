@@ -571,7 +571,7 @@ class _Check:
         try:
             reference = single(value) if isinstance(value, str) else None
         except ReferenceSyntaxError as error:
-            self.findings.add(path, f"found {error.found}", _A_REFERENCE)
+            self.findings.add(path, f"found {error.text}", _A_REFERENCE)
             return None
         if reference is None:
             self.findings.add(path, f"found {kind_of(value)}", _A_REFERENCE)
@@ -595,5 +595,5 @@ class _Check:
                 self.links += [Link(node, inner, ref, item=item) for ref in parse(text) if isinstance(ref, Reference)]
             except ReferenceSyntaxError as error:
                 self.findings.add(
-                    inner, f"found {error.found}", "a reference such as ${find.value.items}, or $${ for text"
+                    inner, f"found {error.text}", "a reference such as ${find.value.items}, or $${ for text"
                 )

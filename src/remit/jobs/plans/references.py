@@ -60,7 +60,7 @@ class ReferenceSyntaxError(PlanError):
     """A text holds something that begins like a reference and is not one."""
 
     def __init__(self, text: str) -> None:
-        self.found = text
+        self.text = text
         super().__init__(text, remedy="Write ${node.value.field}, ${inputs.name}, or $${ for the two characters.")
 
 

@@ -71,7 +71,7 @@ class Horizon:
     def __init__(self) -> None:
         self._settled = 0
         """Below it nothing can appear."""
-        self._seen = 0
+        self._newest = 0
         self._writing: frozenset[str] = frozenset()
         """The transactions that were writing when `seen` was the newest position; empty: none to wait for."""
         self._looking = asyncio.Lock()
@@ -103,11 +103,11 @@ class Horizon:
             raise JournalError("a standby cannot be read across streams", code=Code.JOURNAL_READ_ONLY, remedy=_STANDBY)
         newest, writing = max(newest_txid or 0, level), frozenset(who)
         if self._writing.isdisjoint(writing):
-            self._settled, self._writing = max(self._settled, self._seen), frozenset()
+            self._settled, self._writing = max(self._settled, self._newest), frozenset()
         if not writing:
             self._settled = max(self._settled, newest)
         elif not self._writing:
-            self._seen, self._writing = newest, writing
+            self._newest, self._writing = newest, writing
         return int(newest)
 
 
@@ -384,7 +384,7 @@ async def cut(db: asyncpg.Connection, cut: Cut) -> bool:
             await db.execute("SELECT runs_jobs()")
         await db.execute(_STREAMS, streams)
         await db.execute("LOCK TABLE events IN SHARE MODE")
-        async for (data,) in db.cursor("SELECT data FROM events WHERE position > $1", cut.seen):
+        async for (data,) in db.cursor("SELECT data FROM events WHERE position > $1", cut.position):
             if not cut.names.isdisjoint(names_in(data)):
                 return False
         for append in cut.appends:

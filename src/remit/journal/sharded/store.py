@@ -426,14 +426,14 @@ class ShardedStore:
         shard = self.shards.of(streams[0])
         if any(self.shards.of(stream) is not shard for stream in streams):
             raise JournalError("a cut has one root", code=Code.RECORD_INVALID, remedy="Cut each root by itself.")
-        position, more = cut.seen, bool(cut.names)
+        position, more = cut.position, bool(cut.names)
         while more:
             page = await self._scans.scan(position, (), _PAGE)
             if any(not cut.names.isdisjoint(names_in(placed.event.data)) for placed in page.events):
                 return False
             more, position = page.more and page.position > position, page.position
-        local_mark = to_local(cut.seen, shard.number, self.shards.count)
-        return await shard.ask(lambda store: store.cut(replace(cut, seen=local_mark)))
+        local_mark = to_local(cut.position, shard.number, self.shards.count)
+        return await shard.ask(lambda store: store.cut(replace(cut, position=local_mark)))
 
     async def snapshot(self, path: str) -> None:
         """Do nothing: the servers have their own tools."""

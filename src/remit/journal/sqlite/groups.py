@@ -113,7 +113,7 @@ class GroupWriter:
         """Put stubs in the place of older events, within a transaction. Raises JournalError: it has to be undone."""
         if not cut.aside and (refused := queries.retired(self._db, self._url)) is not None:
             raise refused
-        if queries.named_since(self._db, cut.names, cut.seen):
+        if queries.named_since(self._db, cut.names, cut.position):
             return False
         for append in cut.appends:
             if not self._append(append):

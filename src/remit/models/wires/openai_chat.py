@@ -77,13 +77,13 @@ def usage_of(raw: dict[str, Any] | None, inputs: str, outputs: str) -> TokenUsag
     """Return usage in our terms, by what a wire calls its tokens; inputs include what was cached, outputs reasoning."""
     if raw is None:
         return None
-    read, made = obj(raw.get(f"{inputs}_details")), obj(raw.get(f"{outputs}_details"))
+    read, output_details = obj(raw.get(f"{inputs}_details")), obj(raw.get(f"{outputs}_details"))
     return TokenUsage(
         input=count(raw.get(inputs)),
         output=count(raw.get(outputs)),
         cached=count(read.get("cached_tokens")),
         cache_written=count(read.get("cache_write_tokens")),
-        reasoning=count(made.get("reasoning_tokens")),
+        reasoning=count(output_details.get("reasoning_tokens")),
     )
 
 

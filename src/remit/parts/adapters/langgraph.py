@@ -51,15 +51,15 @@ class RemitTool(BaseTool):
     @classmethod
     def of(cls, view: ToolView, governed: Governed, loop: asyncio.AbstractEventLoop) -> RemitTool:
         """The tool of a view; Remit lives in `loop`."""
-        made = cls(
+        tool_adapter = cls(
             name=view.wire_name,
             description=view.description,
             args_schema=view.input_schema or _NOTHING,
             response_format="content_and_artifact",
             handle_tool_error=True,
         )
-        made._tool, made._governed, made._loop = view.name, governed, loop
-        return made
+        tool_adapter._tool, tool_adapter._governed, tool_adapter._loop = view.name, governed, loop
+        return tool_adapter
 
     async def arun(self, tool_input: str | dict[str, Any], *args: Any, **named: Any) -> Any:
         """Run the tool, knowing which call of which thread it is."""

@@ -98,7 +98,7 @@ class Helpers:
             if await self._run.patched(RECORDED):
                 await self._run.attempt(tool.replace("__", "."), args, conversation=conversation, barred=outcome)
             return outcome
-        token = asking.set(msgspec.structs.replace(conversation, call="", given=values_of(args)))
+        token = asking.set(msgspec.structs.replace(conversation, call="", known_values=values_of(args)))
         try:
             value = await self._run.child(RecipeCall(recipe, args))
         except CallError as error:
@@ -205,7 +205,7 @@ class AgentLoop:
         self._turns = self._calls = self._tokens = self._shortened = self._cuts = 0
         self._cost: float | None = 0.0
         self._until: int | None = None
-        self._heard = self._polled = 0
+        self._messages = self._polled = 0
         self._due = False
         """Return whether room is to be made before the next question."""
 
@@ -254,13 +254,13 @@ class AgentLoop:
 
     async def _listen(self) -> bool:
         """Take in what people said to the agent meanwhile (`remit chat`); whether anyone did."""
-        before = self._heard
+        before = self._messages
         while (message := await self._run.poll_signal(CHAT, key=f"chat-{self._polled}")) is not None:
             self.thread = self.thread.add(user(text_of(message)))
-            self._heard += 1
+            self._messages += 1
             self._polled += 1
         self._polled += 1
-        return self._heard > before
+        return self._messages > before
 
     # --- the model
 
@@ -353,12 +353,12 @@ class AgentLoop:
         passed = [
             checked_call.args is not None and (checked_call.barred is None or recorded) for checked_call in checked
         ]
-        made = [
+        requests = [
             self._made(call, checked_call)
             for call, checked_call, passes in zip(calls, checked, passed, strict=True)
             if passes
         ]
-        outcomes = iter(await self._run.gather(*made))
+        outcomes = iter(await self._run.gather(*requests))
         for name, skill in self._taken:
             self._skills.take(name, skill)
         self._taken.clear()

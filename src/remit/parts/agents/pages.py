@@ -50,7 +50,7 @@ class AgentPage(PageView, frozen=True, kw_only=True):
     standing: JobState
     principal: str
     created_at: int
-    said: tuple[TalkMessage, ...]
+    conversation: tuple[TalkMessage, ...]
     messages: int
     speech: tuple[str, ...]
     """The words that models of this process are saying, as far as it has come: the ends of long texts."""
@@ -141,7 +141,7 @@ async def _agent(request: PageRequest, *, everything: bool = False, wrong: str =
         standing=standing(row, request.now),
         principal=(await service.streams.narrative(job)).principal,
         created_at=row.created_at,
-        said=conversation if everything else conversation[-_NEWEST:],
+        conversation=conversation if everything else conversation[-_NEWEST:],
         messages=len(conversation),
         speech=tuple(text[-INLINE:] for text in service.streams.speech(job).values()),
         usage=tuple(await service.usage.of(job)),

@@ -89,14 +89,14 @@ def deliver(body: bytes, url: str, headers: Mapping[str, str], timeout_s: float 
 
 def _post(body: bytes, url: str) -> None:
     try:
-        left = deliver(body, url, headers_by(os.environ.get("OTEL_EXPORTER_OTLP_HEADERS", "")))
+        rejected = deliver(body, url, headers_by(os.environ.get("OTEL_EXPORTER_OTLP_HEADERS", "")))
     except urllib.error.HTTPError as error:
         raise UsageError(f"the collector answered {error.code}", remedy=_REMEDY) from None
     except OSError as error:
         raise UsageError(f"the collector cannot be reached: {error}", remedy=_REMEDY) from None
-    if left:
+    if rejected:
         raise UsageError(
-            f"the collector left out {counted(left, 'span')}", remedy="Look in its own log for the reason."
+            f"the collector left out {counted(rejected, 'span')}", remedy="Look in its own log for the reason."
         )
 
 

@@ -108,17 +108,17 @@ class _Reading:
         self._journal = journal
         self._since, self._until, self._most = since, until, most
         self._rows: list[_Row] = []
-        self._made: dict[int, _Stretch] = {}
+        self._stretches: dict[int, _Stretch] = {}
         """Stretches that were read now, by the position behind which they begin."""
         self._state = FactsState()
-        self._kept = self._indexed = 0
+        self._saved = self._indexed = 0
         """The positions up to which an index is kept, and up to which it is used."""
         self._last = (0, "", 0, "")
 
     async def read(self, *, again: bool) -> bool:
         """Read what is not kept, and keep it; False if another process kept it meanwhile."""
         for fold in await self._journal.folds.read(NAME):
-            self._kept = fold.position
+            self._saved = fold.position
             if not again:
                 await self._go_on(fold.data)
         fresh: list[Placed] = []
@@ -127,7 +127,7 @@ class _Reading:
             if len(fresh) >= STRETCH:
                 self._fold(fresh)
                 fresh = []
-        are_gone = any(k.StreamPruned.KIND in stretch.counts.kinds for stretch in self._made.values())
+        are_gone = any(k.StreamPruned.KIND in stretch.counts.kinds for stretch in self._stretches.values())
         are_gone |= any(placed.event.kind == k.StreamPruned.KIND for placed in fresh)
         if are_gone and self._indexed:
             raise _SpoiltError
@@ -140,10 +140,10 @@ class _Reading:
         """Return what was counted within the time."""
         counts = Counts()
         wanted = [row for row in self._rows if row.until >= self._since and not self._is_after(row.since)]
-        missing = [str(row.after) for row in wanted if row.after not in self._made]
+        missing = [str(row.after) for row in wanted if row.after not in self._stretches]
         folds = {fold.name: fold for fold in await self._journal.folds.read(NAME, missing)}
         for row in wanted:
-            stretch = self._made.get(row.after) or _stretch_of(folds.get(f"{NAME}/{row.after}"))
+            stretch = self._stretches.get(row.after) or _stretch_of(folds.get(f"{NAME}/{row.after}"))
             if row.since >= self._since and (self._until is None or row.until < self._until):
                 counts.add(stretch.counts)
             else:
@@ -172,13 +172,13 @@ class _Reading:
         newest, moments = fresh[-1], [placed.event.at for placed in fresh]
         after = self._rows[-1].last if self._rows else 0
         self._rows.append(_Row(after, newest.position, min(moments), max(moments)))
-        self._made[after] = _Stretch(msgspec.Raw(before), facts.counts)
+        self._stretches[after] = _Stretch(msgspec.Raw(before), facts.counts)
         self._state.forget(newest.position - _FORGOTTEN)
         self._last = (newest.position, newest.event.stream, newest.event.seq, newest.event.hash.hex())
 
     async def _keep(self) -> bool:
         """Keep the stretches that were read; False if another process kept others meanwhile."""
-        if not self._made:
+        if not self._stretches:
             return True
         state = msgspec.Raw(msgspec.json.encode(self._state))
         list_written = _List(_VERSION, self._rows, state, self._last)
@@ -186,9 +186,9 @@ class _Reading:
         folds = [JournalFold(NAME, position, msgspec.json.encode(list_written))]
         folds += [
             JournalFold(f"{NAME}/{after}", position, msgspec.json.encode(stretch))
-            for after, stretch in self._made.items()
+            for after, stretch in self._stretches.items()
         ]
-        return await self._journal.folds.keep_if_writable(folds, self._kept) is not False
+        return await self._journal.folds.keep_if_writable(folds, self._saved) is not False
 
     async def _counted(self, row: _Row, stretch: _Stretch) -> Counts:
         """Count what lies within the time, of a stretch that does so in part."""

@@ -53,7 +53,7 @@ class Causes:
         self._journal = journal
         self._wanted: dict[str, str] = {}
         """By the identifier of a call: the step of the model that wanted it."""
-        self._made: dict[str, str] = {}
+        self._steps: dict[str, str] = {}
         """By the same: the step that made it."""
         self._ends: dict[int, str] = {}
         """By position in the stream at hand: the step that ended there."""
@@ -81,7 +81,7 @@ class Causes:
 
     async def refuse(self, call: k.ToolInvocationStarted | k.GateRefused) -> None:
         """Take a call that was refused: the model that wanted it."""
-        self._made[call.call_id] = call.step
+        self._steps[call.call_id] = call.step
         self._add(call.step, self._wanted.get(call.call_id, ""), "asked for by")
 
     async def ask(self, question: k.CommandStarted) -> None:
@@ -90,7 +90,7 @@ class Causes:
             message = _message(await self._bytes(added.body, added.body_blob))
             for block in message.blocks if message is not None else ():
                 if isinstance(block, ToolMessage):
-                    self._add(question.step, self._made.get(block.id, ""), "read")
+                    self._add(question.step, self._steps.get(block.id, ""), "read")
 
     async def answer(self, answer: k.CommandCommitted) -> None:
         """Take the answer of a model: the calls that it wants."""
@@ -173,7 +173,7 @@ class Cause(msgspec.Struct, frozen=True, kw_only=True):
     number: int
     """The number of the earlier step."""
     step: str
-    why: str
+    reason: str
     is_untrusted: bool = False
 
 
@@ -219,7 +219,7 @@ class Edge(msgspec.Struct, frozen=True, kw_only=True):
     """A line of the graph."""
 
     path: str
-    why: str
+    reason: str
     is_untrusted: bool
 
 
@@ -227,7 +227,7 @@ class TraceView(PageView, frozen=True, kw_only=True):
     """A job or session."""
 
     template: ClassVar[str] = "trace.html"
-    told: Narrative
+    narrative: Narrative
     state: str
     items: tuple[StepItem, ...]
     nodes: tuple[StepNode, ...]
@@ -262,7 +262,7 @@ def _view(
     nodes, edges = _graph(items)
     return TraceView(
         title=f"{narrative.name or narrative.kind} {narrative.job}",
-        told=narrative,
+        narrative=narrative,
         state=state,
         items=items,
         nodes=nodes,
@@ -321,12 +321,12 @@ def _lines(diff: str) -> Iterable[ChangeLine]:
 def _causes(step: StepNarrative, recorded: Causes, numbers: dict[str, int]) -> Iterable[Cause]:
     for earlier, reason in recorded.of.get(step.step, ()):
         if earlier in numbers:
-            yield Cause(number=numbers[earlier], step=earlier, why=reason)
+            yield Cause(number=numbers[earlier], step=earlier, reason=reason)
     arguments = step.untrusted.arguments if step.untrusted is not None else ()
     for earlier, path in dict.fromkeys((argument.step, argument.path) for argument in arguments):
         if earlier in numbers:
             reason = f"took {line(path)} from untrusted"
-            yield Cause(number=numbers[earlier], step=earlier, why=reason, is_untrusted=True)
+            yield Cause(number=numbers[earlier], step=earlier, reason=reason, is_untrusted=True)
 
 
 def _facts(step: StepNarrative) -> Iterable[tuple[str, str]]:
@@ -408,5 +408,7 @@ def _graph(items: tuple[StepItem, ...]) -> tuple[tuple[StepNode, ...], tuple[Edg
             above, below = heights[cause.number], heights[item.number]
             bend = 84 - min(76, 8 + abs(below - above) // 4)
             path = f"M84,{above}C{bend},{above} {bend},{below} 84,{below}"
-            edges.append(Edge(path=path, why=f"{item.step} {cause.why} {cause.step}", is_untrusted=cause.is_untrusted))
+            edges.append(
+                Edge(path=path, reason=f"{item.step} {cause.reason} {cause.step}", is_untrusted=cause.is_untrusted)
+            )
     return tuple(nodes), tuple(edges)

@@ -176,7 +176,7 @@ class Acts:
             raise BrowserError(str(error)) from error
         fresh = args.new_page or not (args.page or conversation.pages)
         tab = await conversation.new_tab() if fresh else conversation.tab(args.page)
-        tab.refs, tab.asked = frozenset(), address
+        tab.refs, tab.address = frozenset(), address
         status, failure, before = 0, None, dict(conversation.browser.refusals)
         try:
             url = f"{address}#{quote(fragment)}" if fragment else address
@@ -189,13 +189,13 @@ class Acts:
             conversation.browser.refusals.clear()
             await conversation.renew(tab)
             if not refusal.allowed:
-                reason = f"{tab.asked}: {refusal.why} (browser.hosts; for a private address browser.private)"
+                reason = f"{tab.address}: {refusal.reason} (browser.hosts; for a private address browser.private)"
                 raise BrowserError(reason, Code.ssrf_blocked)
-            reached = Code.dns_failed if "[Errno -" in refusal.why else Code.connect_failed
-            raise BrowserError(f"{tab.asked}: {refusal.why}", reached)
+            reached = Code.dns_failed if "[Errno -" in refusal.reason else Code.connect_failed
+            raise BrowserError(f"{tab.address}: {refusal.reason}", reached)
         if failure is not None and not _is_no_failure(failure):
             await conversation.renew(tab)
-            raise browser_error(tab.asked, failure)
+            raise browser_error(tab.address, failure)
         return ActResult(tab, (("status_code", status),))
 
     def _refusal(
@@ -203,7 +203,7 @@ class Acts:
     ) -> ConnectionAttempt | None:
         """Return how the proxy refused what a page asked for last, since `before`; None: it did not."""
         for place, connection in conversation.browser.refusals.items():
-            if f"{place[0]}:{place[1]}" == place_of(tab.asked) and connection is not before.get(place):
+            if f"{place[0]}:{place[1]}" == place_of(tab.address) and connection is not before.get(place):
                 return connection
         return None
 

@@ -56,14 +56,14 @@ class Tab:
         self.page = page
         self.refs: frozenset[str] = frozenset()
         """The elements that its last snapshot showed."""
-        self.asked = ""
+        self.address = ""
         """The URL that it asked for last, of its own or by a redirect."""
         page.on("request", self._follow)
 
     def _follow(self, request: Request) -> None:
         with suppress(Error):  # a frame that is not there yet is not the page's own
             if request.is_navigation_request() and request.frame == self.page.main_frame:
-                self.asked = request.url
+                self.address = request.url
 
 
 class BrowserConversation:
@@ -171,7 +171,7 @@ class BrowserConversation:
         notes, files = self._notes, self._files
         self._notes, self._files = [], []
         refused = [
-            f"{refusal.host}:{refusal.port} was not reached: {refusal.why}"
+            f"{refusal.host}:{refusal.port} was not reached: {refusal.reason}"
             for refusal in self.browser.refusals.values()
         ]
         self.browser.refusals.clear()

@@ -117,7 +117,7 @@ class SandboxedBrowser:
         self._settings = settings
         self._scratch: RunScratch | None = None
         self._run: asyncio.Task[ProgramRun] | None = None
-        self._said = Tail(64 * 1024)
+        self._stderr = Tail(64 * 1024)
         self._context: BrowserContext | None = None
 
     @property
@@ -282,22 +282,22 @@ class SandboxedBrowser:
             ),
             network=(*settings.hosts, *settings.private),
             private=settings.private,
-            heard=self._heard,
+            listener=self._heard,
             inherited=pipes,
             rules="browser" if settings.inner_sandbox else "program",
         )
 
     def _hear(self, _stream: Literal["stdout", "stderr"], data: bytes) -> None:
-        self._said.feed(data)
+        self._stderr.feed(data)
 
     def _heard(self, connection: ConnectionAttempt) -> None:
-        if connection.why:
+        if connection.reason:
             self.refusals[connection.host, connection.port] = connection
             while len(self.refusals) > _REFUSALS:
                 self.refusals.popitem(last=False)
 
     def _unstarted(self, error: BaseException) -> ProviderError:
-        stderr = self._said.data.decode(errors="replace")
+        stderr = self._stderr.data.decode(errors="replace")
         if "No usable sandbox" in stderr or "SUID sandbox" in stderr:
             reason = "Chromium's own sandbox cannot start within Remit's: this system allows no user namespaces there"
             return _unavailable(

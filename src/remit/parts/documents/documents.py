@@ -197,6 +197,6 @@ def _parsed(path: str, form: Format, data: bytes, pages: int, chars: int, ask: A
     if isinstance(answer, Refused):
         code = Code.recorded(answer.code, Code.TOOL_EXEC_FAILED)
         if code is Code.SpawnFailed:
-            raise ProviderError(answer.why, cause=code)
-        raise ProviderError(f"{path!r}: {answer.why}.", cause=None, code=code)
+            raise ProviderError(answer.reason, cause=code)
+        raise ProviderError(f"{path!r}: {answer.reason}.", cause=None, code=code)
     return answer

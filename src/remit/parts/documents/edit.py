@@ -75,7 +75,7 @@ class Editing:
     def __init__(self, roots: Roots, max_bytes: int, contents: KeptContents) -> None:
         self._roots = roots
         self._cap = max_bytes
-        self._kept = contents
+        self._contents = contents
 
     def propose(self, args: ProposeArgs) -> Proposal:
         """Return what a change would do."""
@@ -157,13 +157,13 @@ class Editing:
                 settle(fd, name)
                 return _result(path, "unchanged", expected, after)
             if now.data is not None:
-                self._kept.put(place, now.data)
+                self._contents.put(place, now.data)
             replace_at(fd, name, after, now.status, key)
         return _result(path, change if now.data is not None else "created", expected, after)
 
     def _kept_change(self, place: str, expected: str | None, wanted: Wanted) -> bytes | None:
         """Return the content that the change left, if it was made before; None if it certainly was not."""
-        before = None if expected is None else self._kept.get(place, expected)
+        before = None if expected is None else self._contents.get(place, expected)
         if expected is not None and before is None:
             return None
         try:
@@ -172,7 +172,7 @@ class Editing:
             return None
 
     def _back(self, args: UndoArgs, place: str) -> bytes:
-        data = self._kept.get(place, args.back_to)
+        data = self._contents.get(place, args.back_to)
         if data is None:
             raise ProviderError(f"{args.path!r}: no content {args.back_to} is kept.", code=Code.UNDO_NOT_KEPT)
         return data

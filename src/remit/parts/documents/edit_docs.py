@@ -137,10 +137,10 @@ async def _apply(run: Run, proposed: _Proposed | Edited) -> Edited:
         return proposed
     proposal = proposed.proposal
     path, diff = proposal["path"], proposal["diff"]
-    made = await run.attempt("doc.apply_edit", {"path": path, "sha256": proposal["sha256"], "edits": proposed.edits})
-    if not made.ok:
+    edited = await run.attempt("doc.apply_edit", {"path": path, "sha256": proposal["sha256"], "edits": proposed.edits})
+    if not edited.ok:
         return Edited(
-            path=path, state="denied" if made.code in _NOT_ALLOWED else "failed", reason=made.reason, diff=diff
+            path=path, state="denied" if edited.code in _NOT_ALLOWED else "failed", reason=edited.reason, diff=diff
         )
-    digests = {name: made.value[name] for name in ("sha256_before", "sha256")}
+    digests = {name: edited.value[name] for name in ("sha256_before", "sha256")}
     return Edited(path=path, state="edited", diff=diff, **digests)

@@ -112,7 +112,7 @@ class ModelCollector:
         self._since = since
         self._job = job
         self._names: dict[Asked, _Name] = {}
-        self._asked: dict[str, tuple[Asked, _Name | None]] = {}
+        self._requests: dict[str, tuple[Asked, _Name | None]] = {}
         """Name that was asked, by invocation; no answers are counted of what another job asked."""
         self._shares: Shares[tuple[Asked, tuple[str, str] | None]] = Shares()
         """Questions, and answers with the model that gave them."""
@@ -130,7 +130,7 @@ class ModelCollector:
         key = payload.llm_provider, payload.llm_model, payload.llm_url
         self._shares.note(origin, event, (key, None))
         wanted = not self._job or origin.id == self._job
-        self._asked[payload.invocation_id] = key, self._name(origin, key) if wanted else None
+        self._requests[payload.invocation_id] = key, self._name(origin, key) if wanted else None
 
     def _name(self, origin: RootOrigin, key: Asked) -> _Name:
         """A name, with one more job that asked it."""
@@ -150,7 +150,7 @@ class ModelCollector:
                 name.answered[answered] = [len(times), times[0], times[-1]]
 
     def _answer(self, origin: RootOrigin, event: Event, payload: k.CommandCommitted) -> None:
-        key, name = self._asked.pop(payload.invocation_id, (None, None))
+        key, name = self._requests.pop(payload.invocation_id, (None, None))
         if key is None or payload.outcome != "success":
             return
         answered = payload.llm_provider, payload.llm_model
@@ -250,7 +250,7 @@ class SkillCollector:
     def __init__(self, since: int = 0, job: str = "") -> None:
         self._since = since
         self._job = job
-        self._found: dict[tuple[str, str], list[RootOrigin]] = {}
+        self._origins: dict[tuple[str, str], list[RootOrigin]] = {}
 
     @property
     def takers(self) -> Mapping[type[k.Payload], Take]:
@@ -260,15 +260,15 @@ class SkillCollector:
     def _create(self, origin: RootOrigin, event: Event, payload: k.JobCreated) -> None:
         if event.at >= self._since and (not self._job or origin.id == self._job):
             for pin in payload.skills:
-                self._found.setdefault((pin.name, pin.digest), []).append(origin)
+                self._origins.setdefault((pin.name, pin.digest), []).append(origin)
 
     async def drifts(self, skills: Skills) -> list[SkillDrift]:
         """Return every version that differs, those of open jobs first."""
-        names = sorted({name for name, _ in self._found})
+        names = sorted({name for name, _ in self._origins})
         today = await skills.digests(names) if names else {}
         drifts = [
             SkillDrift(name=name, recorded=recorded, current=today.get(name, ""), **jobs_under(origins, _EXAMPLES))
-            for (name, recorded), origins in self._found.items()
+            for (name, recorded), origins in self._origins.items()
             if today.get(name) != recorded
         ]
         return sorted(drifts, key=lambda drift: (-drift.open, -drift.ended, drift.name))

@@ -195,7 +195,7 @@ class NeedCollector(UseCollector):
     def __init__(self, now: int) -> None:
         super().__init__()
         self._now = now
-        self._asked: dict[str, tuple[RootOrigin, Event, k.ConfirmationRequested]] = {}
+        self._questions: dict[str, tuple[RootOrigin, Event, k.ConfirmationRequested]] = {}
 
     @property
     def takers(self) -> Mapping[type[k.Payload], Take]:
@@ -208,22 +208,22 @@ class NeedCollector(UseCollector):
 
     def uses(self) -> Iterable[Use]:
         """Return every use, with those that questions wait to make."""
-        for origin, event, question in self._asked.values():
+        for origin, event, question in self._questions.values():
             key = question.tool_name, question.provider_id, question.tool_version, question.request_schema_hash
             self._share(origin, event, key, 0)
-        return self.found.values()
+        return self.by_key.values()
 
     def _ask(self, origin: RootOrigin, event: Event, payload: k.ConfirmationRequested) -> None:
         whole = event.stream != origin.root and payload.tool_name and payload.request_schema_hash
         if whole and (payload.expires_at is None or payload.expires_at > self._now):
-            self._asked[event.stream] = origin, event, payload
+            self._questions[event.stream] = origin, event, payload
 
     def _decide(self, _origin: RootOrigin, event: Event, payload: k.ConfirmationDecided) -> None:
         if payload.decision != "approve":
-            self._asked.pop(event.stream, None)
+            self._questions.pop(event.stream, None)
 
     def _close(self, _origin: RootOrigin, event: Event, _payload: k.ConfirmationUsed) -> None:
-        self._asked.pop(event.stream, None)
+        self._questions.pop(event.stream, None)
 
 
 class PatchCollector:

@@ -250,7 +250,7 @@ class DriftNoun:
         return DriftReport(
             since=since,
             decisions=judge.decisions,
-            tools=tuple(await comparison.drifts(tools.found, judge.changes)),
+            tools=tuple(await comparison.drifts(tools.by_key, judge.changes)),
             models=tuple(models.models()),
             outputs=tuple(await models.outputs()),
             code=tuple(drift for drift in code.drifts(self._parts.programs.recipes) if drift.change != "same"),

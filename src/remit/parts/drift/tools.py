@@ -107,7 +107,7 @@ class ToolCollector(UseCollector):
         super().__init__(tool, since)
         self._catalog = catalog
         self._job = job
-        self.given: dict[str, dict[str, Given]] = {}
+        self.calls: dict[str, dict[str, Given]] = {}
         """Arguments under another input schema than today's, by tool and digest."""
 
     @property
@@ -116,7 +116,7 @@ class ToolCollector(UseCollector):
 
     def other_arguments(self) -> Iterator[tuple[Tool, Iterable[Given]]]:
         """Yield every tool with the arguments that were recorded under another input schema than today's."""
-        for name, calls in self.given.items():
+        for name, calls in self.calls.items():
             tool = self._catalog.known(name)
             if tool is not None:
                 yield tool, calls.values()
@@ -132,7 +132,7 @@ class ToolCollector(UseCollector):
             return
         tool = self._catalog.known(payload.tool_name)
         if tool is not None and tool.quarantined is None and tool.input.hash != payload.request_schema_hash:
-            same = self.given.setdefault(payload.tool_name, {})
+            same = self.calls.setdefault(payload.tool_name, {})
             same.setdefault(payload.arguments_hash, (payload, origin, [0]))[2][0] += 1
 
     def _share(self, origin: RootOrigin, event: Event, key: Key, count: int) -> None:
@@ -141,7 +141,7 @@ class ToolCollector(UseCollector):
             return
         super()._share(origin, event, key, count)
         if self._job:
-            self.found[key].calls += count
+            self.by_key[key].calls += count
 
 
 class CallChanges:

@@ -299,14 +299,14 @@ class Forks:
         return msgspec.structs.replace(created, input=packed.inline, input_blob=packed.ref), packed.blobs
 
 
-def _options(head: StreamHead, job: str, made: str) -> Options:
+def _options(head: StreamHead, job: str, new_job: str) -> Options:
     labels = {name: text for name, text in head.labels.items() if not name.startswith(OURS) or name == CONTINUES}
     return Options(
         title=head.title,
         labels={**labels, FORK_OF: job},
         priority=head.priority,
         subject=head.subject,
-        job=made,
+        job=new_job,
     )
 
 

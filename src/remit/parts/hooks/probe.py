@@ -209,7 +209,7 @@ def _causes(agent: AgentName, folder: Path, env: Mapping[str, str]) -> list[str]
 def _run(program: str, agent: AgentName, folder: Path, env: Mapping[str, str]) -> tuple[Answer, str]:
     with ThreadingHTTPServer(("127.0.0.1", 0), _Model) as server:
         model: Any = server
-        model.asked = model.called = False
+        model.is_asked = model.called = False
         Thread(target=server.serve_forever, daemon=True).start()
         url = f"http://127.0.0.1:{server.server_address[1]}"
         own = {name: value.replace("$URL", url) for name, value in _ENV.items()}
@@ -228,7 +228,7 @@ def _run(program: str, agent: AgentName, folder: Path, env: Mapping[str, str]) -
         except subprocess.TimeoutExpired:
             output = f"it did not end within {_LIMIT_S} s"
         server.shutdown()
-    return "asked" if model.asked else "not asked" if model.called else "no model call", " ".join(output.split())
+    return "asked" if model.is_asked else "not asked" if model.called else "no model call", " ".join(output.split())
 
 
 class _Model(BaseHTTPRequestHandler):
@@ -238,7 +238,7 @@ class _Model(BaseHTTPRequestHandler):
         """Answer a question."""
         body = self.rfile.read(int(self.headers.get("Content-Length", "0")))
         server: Any = self.server
-        server.asked = server.asked or ASKED.encode() in body
+        server.is_asked = server.is_asked or ASKED.encode() in body
         message, path = json.loads(body or b"{}"), self.path.partition("?")[0]
         name = next((name for name in _names(message) if is_shell(name)), "")
         call: dict[str, Any] = {"cmd" if name == "exec_command" else "command": MARKER, "description": "look"}

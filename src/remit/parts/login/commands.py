@@ -51,10 +51,10 @@ async def _log_in(state: CommandState, server: str) -> int:
         begun = await _ask(http, "POST", f"{server}/login/provider/device")
         place = str(begun.get("verification_uri_complete") or begun.get("verification_uri"))
         state.note(f"open {place} and enter the code {begun['user_code']}")
-        made = await _wait(http, server, begun)
-    keep_login(os.environ, server, made)
-    shown = {"principal": made["principal"], "server": server}
-    state.done(shown, f"logged in at {server} as {made['principal']}")
+        login = await _wait(http, server, begun)
+    keep_login(os.environ, server, login)
+    shown = {"principal": login["principal"], "server": server}
+    state.done(shown, f"logged in at {server} as {login['principal']}")
     return exit_codes.OK
 
 

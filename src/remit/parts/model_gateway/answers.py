@@ -150,15 +150,15 @@ class Answers:
 
     def _unmatched(self, request: Request, number: int, *, main: bool) -> ReplayFinding:
         """Compare a question with the recorded one that it most likely is: the first of its kind that is left."""
-        left = [
+        unused = [
             call for call in self.left() if call.question.main == main and call.question.route == request.route.path
         ]
         now = self._identity(request, self._results)
-        if not left:
+        if not unused:
             return ReplayFinding(
                 number=number, step="", path="$", recorded="nothing", now=f"a question to {request.route.path}"
             )
-        call = min(left, key=self.recording.calls.index)
+        call = min(unused, key=self.recording.calls.index)
         difference = first_difference(self._recorded(call, self._results).value, now.value)
         return _finding(number, call.question.step, difference or RequestDifference("$", "its bytes", "other bytes"))
 

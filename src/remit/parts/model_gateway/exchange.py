@@ -176,7 +176,7 @@ class ExchangeAnswer:
         self._reducer = row.reducer(ask_id, producer) if row is not None else None
         self._watch = watch
         self._keep = keep
-        self._kept = bytearray()
+        self._data = bytearray()
         self._rest = b""
         self._events: EventReader | None = None
         self._inflate: Any = None
@@ -197,7 +197,7 @@ class ExchangeAnswer:
         """Take a piece as it came."""
         self.size += len(data)
         if self.size <= self._keep:
-            self._kept += data
+            self._data += data
         if self._reducer is None or self.fault is not None:
             return
         if self._inflate is not None and (data := self._inflated(data)) == b"":
@@ -213,7 +213,7 @@ class ExchangeAnswer:
     @property
     def kept(self) -> bytes:
         """Return the bytes, if all of them are kept."""
-        return bytes(self._kept) if self.size <= self._keep else b""
+        return bytes(self._data) if self.size <= self._keep else b""
 
     def reply(self) -> ModelReply:
         """Return what the whole answer is. Raise ModelFault if it is none, or not whole."""

@@ -126,7 +126,7 @@ class ModelGateway:
         """Pass a request on; return whether its answer ended well. Raise _Refused if none began."""
         route, reading = request.route, self._read(request, run)
         step = run.ledger.place()
-        run.asked += 1
+        run.requests += 1
         name = ModelName(provider=route.family.provider, model=(reading.model if reading else "") or route.path)
         upstream = self._upstream(route.family, run, brought)
         keeping = Keeping(self._settings.keep_bytes, self._settings.stop_upstream)

@@ -185,8 +185,8 @@ class ProgramProvider(Toolset):
             after = await asyncio.to_thread(look, Path(folder))
         result = RunResult(
             exit_code=status,
-            seen=run.asked > 0,
-            requests=run.asked,
+            seen=run.requests > 0,
+            requests=run.requests,
             refused=run.refused,
             tokens=run.spent.tokens,
             cost=run.spent.cost,

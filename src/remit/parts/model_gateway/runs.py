@@ -101,7 +101,7 @@ class TokenRun:
         self.spent = Spent()
         self.known = KnownPrompts(set(), set())
         self.reader = Reader()
-        self.asked = self.refused = 0
+        self.requests = self.refused = 0
         """Requests that came, and of these those that the gate refused."""
         self.governed = 0
         """Calls that ran and that a gate saw."""
@@ -109,7 +109,7 @@ class TokenRun:
         """Calls that ran and that no gate saw, as tool and identifier."""
         self._wanted: dict[str, tuple[str, str]] = {}
         """Calls that models want, by the provider's identifier: the question, and the tool."""
-        self._told: list[tuple[str, tuple[str, ...]]] = []
+        self._results: list[tuple[str, tuple[str, ...]]] = []
         """Questions with new results, until it is known which gates saw the calls."""
         self._recent: deque[_Recent] = deque(maxlen=_RECENT)
         self._open: dict[Client, asyncio.Event] = {}
@@ -165,7 +165,7 @@ class TokenRun:
             repeats=self._repeated(request),
             results=reading.results if reading is not None else (),
         )
-        self._told += [(step, payload.results)] if payload.results else []
+        self._results += [(step, payload.results)] if payload.results else []
         await self.ledger.record(payload, [Blob(digest, data) for digest, data in fresh])
 
     def answered(self, answered: ModelGatewayAnswered) -> None:
@@ -174,7 +174,7 @@ class TokenRun:
 
     async def compare(self) -> None:
         """Record the calls whose results came and that no gate saw. Raise JournalError."""
-        reported, self._told = self._told, []
+        reported, self._results = self._results, []
         for step, results in reported:
             wanted = {call: self._wanted.pop(call) for call in results if call in self._wanted}
             if not wanted or self.gates is None:

@@ -78,35 +78,36 @@ class Devices:
         query = HeadQuery(kind=KIND, states=("open",), labels=labels)
         heads = [head async for head in every_head(self._journal, query)]
         events = [(head, (await self._journal.read(head.stream))[0]) for head in heads]
-        asked = [(head, decode(event.kind, event.data)) for head, event in events]
-        return [Device(head, payload) for head, payload in asked if isinstance(payload, PushSubscribed)]
+        payloads = [(head, decode(event.kind, event.data)) for head, event in events]
+        return [Device(head, payload) for head, payload in payloads if isinstance(payload, PushSubscribed)]
 
-    async def add(self, asked: PushSubscribed) -> None:
+    async def add(self, subscription: PushSubscribed) -> None:
         """Let a device take notices, and for its last person no more. Raises UsageError for what no browser says."""
         from remit.parts.notify.push import are_keys  # noqa: PLC0415 - an extra
 
         apis = (*_SERVICES, *(f"{target.api.rstrip('/')}/" for target in self._targets if target.api))
-        is_known = _is_plain(asked.endpoint) and asked.endpoint.startswith(apis)
-        if not is_known or not are_keys(asked.p256dh, asked.auth):
+        is_known = _is_plain(subscription.endpoint) and subscription.endpoint.startswith(apis)
+        if not is_known or not are_keys(subscription.p256dh, subscription.auth):
             remedy = "Ask for it on a device of Chrome, Firefox or Safari, or name its service in api."
             raise UsageError("this browser's push service is not known here", code=Code.INVALID_INPUT, remedy=remedy)
-        stream = f"push/{hashlib.sha256(f'{asked.principal} {asked.endpoint} {asked.key}'.encode()).hexdigest()[:32]}"
-        where = hashlib.sha256(asked.endpoint.encode()).hexdigest()[:32]
+        name = f"{subscription.principal} {subscription.endpoint} {subscription.key}"
+        stream = f"push/{hashlib.sha256(name.encode()).hexdigest()[:32]}"
+        where = hashlib.sha256(subscription.endpoint.encode()).hexdigest()[:32]
         for device in await self._open({_WHERE: where}):  # first: what is ann's never shows where bob reads
-            if device.subscription.principal != asked.principal:
-                await self.end(device, f"{asked.principal} took the device over")
-        patch = HeadPatch(state="open", labels={_WHO: asked.principal, _WHERE: where}, title=asked.device)
+            if device.subscription.principal != subscription.principal:
+                await self.end(device, f"{subscription.principal} took the device over")
+        patch = HeadPatch(state="open", labels={_WHO: subscription.principal, _WHERE: where}, title=subscription.device)
         place, times = stream, 1
         while (head := await self._journal.head(place)) is not None and head.closed:
             times += 1
             place = f"{stream}/{times}"
         if head is None:
-            if len(await self.of(asked.principal)) >= DEVICES:
+            if len(await self.of(subscription.principal)) >= DEVICES:
                 remedy = "Take one of them out on the page Devices."
                 raise UsageError(f"{DEVICES} devices are told already", code=Code.INVALID_INPUT, remedy=remedy)
             writer = self._journal.writer(place, KIND)
             with suppress(AppendConflictError):  # it is there
-                await self._journal.append(writer, asked, synced=True, patch=patch)
+                await self._journal.append(writer, subscription, synced=True, patch=patch)
 
     async def end(self, device: Device, reason: str) -> None:
         """Let a device take notices no more."""

@@ -174,7 +174,7 @@ class Follower(ShortPass):
         self._target = target
         self._presses = presses
         self._fold = f"notify-{target.name}"
-        self._kept = self._position = 0
+        self._saved = self._position = 0
         self._halted = asyncio.Event()
 
     async def run(self) -> PassEnd:
@@ -214,14 +214,14 @@ class Follower(ShortPass):
         """Queue what the next page of the journal tells of; whether there is more."""
         if not self._position:
             folds = await self.journal.folds.read(self._fold)
-            self._kept = self._position = folds[0].position if folds else 0
+            self._saved = self._position = folds[0].position if folds else 0
         page = await self.journal.scan(self._position, KINDS, _PAGE)
         queued = [await self._queue(placed.event) for placed in page.events]
         self._position = page.position
-        if any(queued) or self._position - self._kept >= _KEPT:
+        if any(queued) or self._position - self._saved >= _KEPT:
             fold = JournalFold(name=self._fold, position=self._position, data=b"")
-            if self._position > self._kept and await self.journal.folds.keep([fold], self._kept):
-                self._kept = self._position
+            if self._position > self._saved and await self.journal.folds.keep([fold], self._saved):
+                self._saved = self._position
         return page.more
 
     async def _queue(self, event: Event) -> bool:

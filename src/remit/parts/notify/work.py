@@ -134,17 +134,17 @@ class Delivery(ShortPass):
         news = [News(self.head, queued, await read_occasion(self.journal, queued.source, queued.seq))]
         news += await self._gathered() if DIGEST in self.head.labels and not queued.digest else []
         news = [await self._once(item) for item in news]
-        told = [item.occasion for item in news if item.occasion is not None and item.occasion.open]
-        if not told:
+        occasions = [item.occasion for item in news if item.occasion is not None and item.occasion.open]
+        if not occasions:
             return await self._end(news, _settled, "dropped")
-        untils = [until for until in map(self._quiet_until, told) if until is not None]
+        untils = [until for until in map(self._quiet_until, occasions) if until is not None]
         waits = [item.until for item in news if item.until]
-        if waits or len(untils) == len(told):
+        if waits or len(untils) == len(occasions):
             return await self._park("waiting", max(waits) if waits else min(untils))
-        answer = await self._sent(self._message(news, told))
+        answer = await self._sent(self._message(news, occasions))
         failures = [event.at for event in events if event.kind == NotificationFailed.KIND]
         if answer.ok:
-            return await self._end(news, partial(self._told, answer, len(failures) + 1, len(told)), "sent")
+            return await self._end(news, partial(self._told, answer, len(failures) + 1, len(occasions)), "sent")
         return await self._failed(news, answer, failures)
 
     async def _once(self, item: News) -> News:
@@ -220,13 +220,13 @@ class Delivery(ShortPass):
         expires_at = occasion.expires_at if occasion.event == "question" else None
         return quiet_until(self._target.quiet, self.journal.clock.now(), level=occasion.level, expires_at=expires_at)
 
-    def _message(self, news: Sequence[News], told: Sequence[Occasion]) -> Notice:
+    def _message(self, news: Sequence[News], occasions: Sequence[Occasion]) -> Notice:
         """Return the message: about the event that is left, or about many."""
-        if len(told) > 1:
-            message = digest_of(news[0].queued.notification, told, self._console)
+        if len(occasions) > 1:
+            message = digest_of(news[0].queued.notification, occasions, self._console)
         else:
-            notification = next(item.queued.notification for item in news if item.occasion is told[0])
-            message = message_of(notification, told[0], details=self._target.details, console=self._console)
+            notification = next(item.queued.notification for item in news if item.occasion is occasions[0])
+            message = message_of(notification, occasions[0], details=self._target.details, console=self._console)
         absent = f" (for {line(self._target.person)}, who is absent)" if self._address.delegate else ""
         return replace(message, title=f"{message.title}{absent}")
 

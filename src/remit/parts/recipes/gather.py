@@ -108,8 +108,10 @@ async def from_web(run: Run, query: str, queries: Sequence[str], wanted: int, pa
     Raises CallError if the question itself cannot be searched for.
     """
     run.progress("searching the web")
-    asked = [{"query": text, "max_results": _RESULTS} for text in queries]
-    lists = await run.gather(run.call("web.search", asked[0]), *(run.attempt("web.search", args) for args in asked[1:]))
+    searches = [{"query": text, "max_results": _RESULTS} for text in queries]
+    lists = await run.gather(
+        run.call("web.search", searches[0]), *(run.attempt("web.search", args) for args in searches[1:])
+    )
     ranked = _fused([items_of(outcome.value) for outcome in lists if outcome.ok])
     offline = [item for item in ranked if item["provider"] == _STUB]
     rest = [item for item in ranked if item["provider"] != _STUB]
@@ -138,18 +140,18 @@ def items_of(value: Any) -> list[dict[str, Any]]:
     listed = value.get("items") if isinstance(value, dict) else value
     if listed is value:
         _log.warning("web.search gave a list, which is an old form: a provider gives {items: [...]}")
-    given = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
-    urls = [str(one.get("url") or one.get("link") or one.get("href") or "") for one in given]
-    texts = [str(one.get("snippet") or one.get("content") or one.get("description") or "") for one in given]
+    rows = [row for row in listed if isinstance(row, dict)] if isinstance(listed, list) else []
+    urls = [str(row.get("url") or row.get("link") or row.get("href") or "") for row in rows]
+    texts = [str(row.get("snippet") or row.get("content") or row.get("description") or "") for row in rows]
     return [
         {
-            "title": str(one.get("title") or ""),
+            "title": str(row.get("title") or ""),
             "url": url,
             "snippet": text,
-            "provider": str(one.get("provider") or "list"),
+            "provider": str(row.get("provider") or "list"),
             "rank": rank,
         }
-        for rank, (one, url, text) in enumerate(zip(given, urls, texts, strict=True), 1)
+        for rank, (row, url, text) in enumerate(zip(rows, urls, texts, strict=True), 1)
         if url.startswith(("https://", "http://"))
     ]
 
@@ -215,11 +217,11 @@ def _fused(lists: Sequence[Sequence[dict[str, Any]]]) -> list[dict[str, Any]]:
 
 def _spread(items: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The results in their order, so many of each file at most."""
-    seen: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     spread: list[dict[str, Any]] = []
     for item in items:
-        seen[item["path"]] += 1
-        if seen[item["path"]] <= _READS_PER_FILE:
+        counts[item["path"]] += 1
+        if counts[item["path"]] <= _READS_PER_FILE:
             spread.append(item)
     return spread
 
@@ -292,9 +294,9 @@ class ProvenAnswer(NamedTuple):
 def keywords(query: str) -> list[str]:
     """The question as it stands; and without its function words, where that leaves another one."""
     words = query.split()
-    kept = [word for word in words if word.strip("?!.,;:").lower() not in STOP]
-    short = " ".join(kept).rstrip("?!. ")
-    return [query, short] if len(kept) > 1 and len(words) - len(kept) > 1 else [query]
+    terms = [word for word in words if word.strip("?!.,;:").lower() not in STOP]
+    short = " ".join(terms).rstrip("?!. ")
+    return [query, short] if len(terms) > 1 and len(words) - len(terms) > 1 else [query]
 
 
 async def planned(run: Run, query: str, model: str) -> list[str]:
@@ -327,8 +329,8 @@ def held(query: str, sentences: Sequence[AnswerSentence], sources: Sequence[Sequ
 
 
 def _claim(sentence: AnswerSentence, piece: EvidencePiece, text: QuotableText) -> ChosenClaim | None:
-    span, said = text.find(sentence.quotation), " ".join(sentence.sentence.split())
-    if span is None or not said:
+    span, sentence_text = text.find(sentence.quotation), " ".join(sentence.sentence.split())
+    if span is None or not sentence_text:
         return None
     quoted = piece.text[span.start : span.end]
     return ChosenClaim(
@@ -338,7 +340,7 @@ def _claim(sentence: AnswerSentence, piece: EvidencePiece, text: QuotableText) -
         quoted,
         " ".join(quoted.split()),
         piece.heading,
-        said,
+        sentence_text,
         " ".join(sentence.section.split()),
     )
 

@@ -69,7 +69,7 @@ class Publisher:
         self._newest: _Newest | None = None
         self._new = asyncio.Event()
         self.published = PublishedState()
-        self._seen: Tree | None = None
+        self._tree: Tree | None = None
         """The log as the witness holds it; None: not known."""
         self._from = -1
         self._hashes: list[bytes] = []
@@ -95,7 +95,7 @@ class Publisher:
         self._newest = _Newest(note, tree)
         missing = tree.size - self._from - len(self._hashes)
         if self._from < 0 or missing > len(hashes):  # the first one, or others signed meanwhile
-            self._seen, self._from, self._hashes = None, tree.size - len(hashes), list(hashes)
+            self._tree, self._from, self._hashes = None, tree.size - len(hashes), list(hashes)
         elif missing > 0:
             self._hashes += hashes[-missing:]
         self._new.set()
@@ -184,14 +184,14 @@ class Publisher:
         """Have the newest checkpoint cosigned. Raises OSError or ChainBrokenError."""
         url = expand(self._own.witness, self._environ, "recorder.witness").rstrip("/") + "/add-checkpoint"
         for _ in range(2):
-            old, end = self._seen or Tree(), newest.tree.size - self._from
+            old, end = self._tree or Tree(), newest.tree.size - self._from
             hashes = self._hashes[old.size - self._from : end] if old.size else []
             lines = [f"old {old.size}", *(encoded(digest) for digest in proof(old, hashes))]
             body = "\n".join(lines) + "\n\n" + newest.note.checkpoint.signed(newest.note.lines)
             status, answer = await _asked(self._threads, url, body.encode(), {})
             if status == _OK:
                 self._cosigned(newest, answer.decode())
-                self._seen, self._from, self._hashes = newest.tree, newest.tree.size, self._hashes[end:]
+                self._tree, self._from, self._hashes = newest.tree, newest.tree.size, self._hashes[end:]
                 return
             size = answer.decode(errors="replace").strip()
             if status == _CONFLICT and size == str(old.size) == str(newest.tree.size):
@@ -210,7 +210,7 @@ class Publisher:
             raise ChainBrokenError(reason, remedy="Restore the newest journal; or begin a new log (recorder.origin).")
         log = await grown(self._journal, self._own.origin, size)
         if log is not None:
-            self._seen, self._from, self._hashes = log.since, size, log.hashes
+            self._tree, self._from, self._hashes = log.since, size, log.hashes
 
     def _cosigned(self, newest: _Newest, answer: str) -> None:
         lines = tuple(answer.splitlines())

@@ -73,7 +73,7 @@ class LogRecorder:
         self._writer: StreamWriter | None = None
         """Of the session; None: another process signs, or none does."""
         self._tree = Tree()
-        self._position = self._kept = 0
+        self._position = self._saved = 0
         self._began = self._signed_at = self._checkpoints = self._stamped = 0
 
     @property
@@ -133,8 +133,8 @@ class LogRecorder:
             await self._journal.append(writer, closed, synced=True, patch=HeadPatch(state="closed", closed=True))
         log = await grown(self._journal, self._terms.origin)
         folds = await self._journal.folds.read(self._fold)
-        self._tree, self._kept = (log.tree if log else Tree()), (folds[0].position if folds else 0)
-        self._position = self._kept if log else 0
+        self._tree, self._saved = (log.tree if log else Tree()), (folds[0].position if folds else 0)
+        self._position = self._saved if log else 0
         opened = self._opened(last.opened.session + 1 if last else 1, log.session.opened if log else None)
         blob = Blob(opened.settings_hash, self._terms.settings)
         writer = self._journal.writer(stream_of(opened.session), KIND)
@@ -240,8 +240,8 @@ class LogRecorder:
         self._publisher.offer(Note(checkpoint, (line,)), tree, hashes)
         self._tree, self._signed_at = tree, at
         self._position, self._checkpoints = position, self._checkpoints + 1
-        if await self._journal.folds.keep([JournalFold(self._fold, position, b"")], self._kept):
-            self._kept = position
+        if await self._journal.folds.keep([JournalFold(self._fold, position, b"")], self._saved):
+            self._saved = position
         else:  # of the process that signed before, at the same moment
             folds = await self._journal.folds.read(self._fold)
-            self._kept = folds[0].position if folds else 0
+            self._saved = folds[0].position if folds else 0

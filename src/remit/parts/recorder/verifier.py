@@ -56,7 +56,7 @@ class LogVerifier:
         self._logs: dict[str, _Log] = {}
         """By origin, that of the newest session last."""
         self._leaves: defaultdict[str, dict[int, bytes]] = defaultdict(dict)
-        self._seen = set[str]()
+        self._streams = set[str]()
         self._uncovered = 0
         self._problems: list[StreamProblem] = []
 
@@ -96,7 +96,7 @@ class LogVerifier:
                     yield StreamProblem(head.stream, Code.CHECKPOINT_DIFFERS, text)
 
     def end_stream(self, head: StreamHead, *, intact: bool) -> Iterator[StreamProblem]:
-        self._seen.add(head.stream)
+        self._streams.add(head.stream)
         signed = max(self._leaves.get(head.stream, ()), default=0)
         if intact and signed > head.seq:
             text = f"{head.stream}: {signed} events are signed, and it has {head.seq}: it was cut"
@@ -105,7 +105,7 @@ class LogVerifier:
             self._uncovered += max(head.seq - signed, 0)
 
     def end(self, *, everything: bool) -> VerifierFindings:
-        for stream in sorted(self._leaves.keys() - self._seen if everything else ()):
+        for stream in sorted(self._leaves.keys() - self._streams if everything else ()):
             self._say(stream, Code.CHECKPOINT_MISSING, f"{max(self._leaves[stream])} events are signed, and it is gone")
         named = False
         for log in self._logs.values():

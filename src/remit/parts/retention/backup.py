@@ -56,17 +56,17 @@ async def back_up(source: Journal, file: Path, *, verify: bool) -> Backup:
     partial = file.with_name(f"{file.name}.partial")
     _remove(partial)
     try:
-        made = await _written(source, partial, Backup(file=str(file), verified=verify, key_file=source.key_file))
+        backup = await _written(source, partial, Backup(file=str(file), verified=verify, key_file=source.key_file))
     except BaseException:
         _remove(partial)
         raise
-    if made.problems:
+    if backup.problems:
         _remove(partial)
-        return made
-    return msgspec.structs.replace(made, bytes=_renamed(partial, file))
+        return backup
+    return msgspec.structs.replace(backup, bytes=_renamed(partial, file))
 
 
-async def _written(source: Journal, partial: Path, made: Backup) -> Backup:
+async def _written(source: Journal, partial: Path, backup: Backup) -> Backup:
     store = await source.snapshot(str(partial))
     if store is None:
         reason = f"{source.url} is not a file that Remit can back up while it is in use"
@@ -75,12 +75,12 @@ async def _written(source: Journal, partial: Path, made: Backup) -> Backup:
     copy.missing_key = source.missing_key
     try:
         await mark_copied(copy, source.url, complete=True)
-        return await _checked(copy, made) if made.verified else made
+        return await _checked(copy, backup) if backup.verified else backup
     finally:
         await copy.close()
 
 
-async def _checked(journal: Journal, made: Backup) -> Backup:
+async def _checked(journal: Journal, backup: Backup) -> Backup:
     problems, proven = list(await journal.integrity()), set[str]()
     streams = events = 0
     async for head in every_head(journal, HeadQuery()):
@@ -89,7 +89,7 @@ async def _checked(journal: Journal, made: Backup) -> Backup:
             events += (await journal.examine(head.stream, proven)).events
         except ChainBrokenError as error:
             problems.append(f"{error.code.name}: {error.message}")
-    return msgspec.structs.replace(made, streams=streams, events=events, problems=tuple(problems))
+    return msgspec.structs.replace(backup, streams=streams, events=events, problems=tuple(problems))
 
 
 def _remove(partial: Path) -> None:

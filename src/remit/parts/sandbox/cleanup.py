@@ -34,7 +34,7 @@ class CleanupProcess:
         self._busy = threading.Lock()
         self._pid = 0
         self._fd = -1
-        self._told: set[str] = set()
+        self._lines: set[str] = set()
 
     def begin(self) -> None:
         """Have it wait, before anything is made that could stay. Raises OSError."""
@@ -46,8 +46,8 @@ class CleanupProcess:
         """Say where we make folders or cgroups that bear our mark, or with which program containers. Raises OSError."""
         self.begin()
         line = f"{kind} {place}\n"
-        if line not in self._told and "\n" not in str(place):
-            self._told.add(line)
+        if line not in self._lines and "\n" not in str(place):
+            self._lines.add(line)
             self._say(line)
 
     def leave(self) -> None:
@@ -80,7 +80,7 @@ class CleanupProcess:
             )
         finally:
             os.close(reading)
-        self._say(f"mark {self.mark}\n", *sorted(self._told))
+        self._say(f"mark {self.mark}\n", *sorted(self._lines))
 
     def _say(self, *lines: str) -> None:
         with suppress(BrokenPipeError):  # it was killed just now: the next `begin` starts another

@@ -75,10 +75,10 @@ class LastingProgram(asyncio.SubprocessTransport):
         except BaseException:
             os.close(reading)
             raise
-        made = cls(protocol, stdin)
-        protocol.connection_made(made)
-        made._run(run, reading)
-        return made
+        program = cls(protocol, stdin)
+        protocol.connection_made(program)
+        program._run(run, reading)
+        return program
 
     def get_pid(self) -> int:
         """0: its processes have numbers of their own."""
@@ -220,8 +220,8 @@ class SandboxEnclosures:
         private = _private(program.private)
 
         def heard(connection: ConnectionAttempt) -> None:
-            if connection.why and program.refused is not None:
-                program.refused(f"{connection.host}:{connection.port}", connection.why)
+            if connection.reason and program.refused is not None:
+                program.refused(f"{connection.host}:{connection.port}", connection.reason)
 
         with self._home(program.name) as home:
             spec = Spec(
@@ -236,7 +236,7 @@ class SandboxEnclosures:
                 limits=policy.limits,
                 network=policy.network,
                 private=private,
-                heard=heard,
+                listener=heard,
             )
             return await self.driver.exec(spec, listener)
 

@@ -83,29 +83,29 @@ def members(cgroup: Path) -> list[int]:
         return []
 
 
-def kill_marked(left: Callable[[str], bool]) -> None:
+def kill_marked(is_leftover: Callable[[str], bool]) -> None:
     """Kill all processes with a mark that was left, until there is none."""
     quiet, until = 0, time.monotonic() + _PATIENCE_S
     wordless: dict[int, float] = {}
     while quiet < _QUIET and time.monotonic() < until:
         quiet += 1
         for pid in _processes():
-            if _killed(pid, left) or _becomes(pid, wordless):
+            if _killed(pid, is_leftover) or _becomes(pid, wordless):
                 quiet = 0
         _pause()
 
 
-def sweep(kind: str, place: Path, left: Callable[[str], bool]) -> None:
+def sweep(kind: str, place: Path, is_leftover: Callable[[str], bool]) -> None:
     """Delete the folders or cgroups (`kind`) in a place whose mark was left, or the containers of a program."""
     if kind == "container":
-        _sweep_containers(str(place), left)
+        _sweep_containers(str(place), is_leftover)
         return
     with suppress(OSError):
         for entry in place.iterdir():
             if entry.name.startswith(PREFIX):
                 if kind == "folder":
-                    _delete_left(entry, sure=left(entry.name))
-                elif left(entry.name):
+                    _delete_left(entry, sure=is_leftover(entry.name))
+                elif is_leftover(entry.name):
                     remove(entry)
 
 
@@ -138,17 +138,17 @@ def _unlocked(folder: Path, *, sure: bool) -> None:
         os.close(fd)
 
 
-def _sweep_containers(program: str, left: Callable[[str], bool]) -> None:
+def _sweep_containers(program: str, is_leftover: Callable[[str], bool]) -> None:
     """Delete containers until there is none, nor anything that was asked for one.
 
     What makes a container is not killed, for it would leave half of one, unless it comes to nothing.
     """
     quiet, until = 0, time.monotonic() + _SERVICE_S
     while quiet < _QUIET:
-        busy = [pid for pid in _processes() if _names(pid, left)]
+        busy = [pid for pid in _processes() if _names(pid, is_leftover)]
         late = time.monotonic() > until
         listed = _said([program, "ps", "--all", "--filter", f"name={PREFIX}", "--format", "{{.Names}}"])
-        names = [name for name in listed.split() if name.startswith(PREFIX) and left(name)]
+        names = [name for name in listed.split() if name.startswith(PREFIX) and is_leftover(name)]
         quiet = quiet + 1 if late or not (names or busy) else 0
         if names:
             _said([program, "rm", "--force", *names])
@@ -158,10 +158,10 @@ def _sweep_containers(program: str, left: Callable[[str], bool]) -> None:
         _pause()
 
 
-def _names(pid: int, left: Callable[[str], bool]) -> bool:
+def _names(pid: int, is_leftover: Callable[[str], bool]) -> bool:
     """Return whether a process has the name of a container among its words."""
     return any(
-        word.startswith(PREFIX.encode()) and left(word.decode(errors="replace"))
+        word.startswith(PREFIX.encode()) and is_leftover(word.decode(errors="replace"))
         for word in _words(pid)
         if not _MARK.fullmatch(word)
     )
@@ -204,16 +204,16 @@ def _processes() -> Iterator[int]:
             yield int(name)
 
 
-def _killed(pid: int, left: Callable[[str], bool]) -> bool:
+def _killed(pid: int, is_leftover: Callable[[str], bool]) -> bool:
     """Kill a process if it has a mark that was left; the descriptor keeps it from being another one."""
-    if not _is_left(pid, left):
+    if not _is_left(pid, is_leftover):
         return False
     try:
         fd = os.pidfd_open(pid)
     except OSError:
         return True
     try:
-        if _is_left(pid, left):
+        if _is_left(pid, is_leftover):
             with suppress(ProcessLookupError, PermissionError):
                 signal.pidfd_send_signal(fd, signal.SIGKILL)
     finally:
@@ -221,8 +221,8 @@ def _killed(pid: int, left: Callable[[str], bool]) -> bool:
     return True
 
 
-def _is_left(pid: int, left: Callable[[str], bool]) -> bool:
-    return any(_MARK.fullmatch(word) and left(word.decode()) for word in _words(pid))
+def _is_left(pid: int, is_leftover: Callable[[str], bool]) -> bool:
+    return any(_MARK.fullmatch(word) and is_leftover(word.decode()) for word in _words(pid))
 
 
 def _becomes(pid: int, wordless: dict[int, float]) -> bool:

@@ -143,23 +143,23 @@ class SandboxProvider(Toolset):
 
     # --- the tools
 
-    async def _write(self, asked: WriteArgs, ctx: CallContext) -> ToolResult:
-        files = [(file.path, _content(file)) for file in asked.files]
-        await self._sandbox.write(ctx.conversation, files, inputs=asked.folder == "inputs")
+    async def _write(self, args: WriteArgs, ctx: CallContext) -> ToolResult:
+        files = [(file.path, _content(file)) for file in args.files]
+        await self._sandbox.write(ctx.conversation, files, inputs=args.folder == "inputs")
         written = [Written(path=path, bytes=len(data), sha256=_sha256(data)) for path, data in files]
         return ToolResult(msgspec.to_builtins(WriteResult(files=written)))
 
-    async def _exec(self, asked: ExecArgs, ctx: CallContext) -> ToolResult:
+    async def _exec(self, args: ExecArgs, ctx: CallContext) -> ToolResult:
         from remit.parts.sandbox.sandbox import SandboxRequest  # noqa: PLC0415 - few processes run a command
 
         wanted = SandboxRequest(
             conversation=ctx.conversation,
             key=ctx.idempotency_key,
-            command=asked.command,
-            stdin=asked.stdin.encode(),
-            env=asked.env,
+            command=args.command,
+            stdin=args.stdin.encode(),
+            env=args.env,
             skills=ctx.sandbox,
-            layers=(asked.policy,),
+            layers=(args.policy,),
         )
         live = LiveLines(ctx.progress)
         try:
@@ -177,8 +177,8 @@ class SandboxProvider(Toolset):
         ]
         return ToolResult(msgspec.to_builtins(_result(ran, streams)), tuple(evidence))
 
-    async def _collect(self, asked: CollectArgs, ctx: CallContext) -> ToolResult:
-        harvest = await self._sandbox.collect(ctx.conversation, tuple(asked.paths), asked.policy, skills=ctx.sandbox)
+    async def _collect(self, args: CollectArgs, ctx: CallContext) -> ToolResult:
+        harvest = await self._sandbox.collect(ctx.conversation, tuple(args.paths), args.policy, skills=ctx.sandbox)
         if ctx.keeper is not None:
             for (
                 artifact
@@ -230,16 +230,16 @@ def _result(ran: Ran, streams: dict[str, Stream]) -> ExecResult:
     )
 
 
-def _exec_preview(asked: ExecArgs, policy: SandboxPolicy, skills: Sequence[Mapping[str, Any]]) -> Preview:
-    terms = terms_of(policy, asked.command[0], skills, [asked.policy])
+def _exec_preview(args: ExecArgs, policy: SandboxPolicy, skills: Sequence[Mapping[str, Any]]) -> Preview:
+    terms = terms_of(policy, args.command[0], skills, [args.policy])
     network = f"and may reach {', '.join(terms.network)}" if terms.network else "without a network"
     limits = f"{terms.limits.wall_ms / 1_000:g} s and {terms.limits.memory_bytes // MB} MB"
-    return Preview(what=f"Runs {shlex.join(asked.command)} in the sandbox, with {limits} at most, {network}.")
+    return Preview(what=f"Runs {shlex.join(args.command)} in the sandbox, with {limits} at most, {network}.")
 
 
-def _write_preview(asked: WriteArgs) -> Preview:
-    files = [f"{file.path} ({len(_content(file)):,} bytes)" for file in asked.files]
-    where = "/inputs" if asked.folder == "inputs" else "/workspace"
+def _write_preview(args: WriteArgs) -> Preview:
+    files = [f"{file.path} ({len(_content(file)):,} bytes)" for file in args.files]
+    where = "/inputs" if args.folder == "inputs" else "/workspace"
     return Preview(what=f"Writes in the sandbox, below {where}: {', '.join(files)}.")
 
 

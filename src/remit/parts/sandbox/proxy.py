@@ -54,7 +54,7 @@ class Proxy:
         self.connections: list[ConnectionAttempt] = []
         self._entries = entries
         self._private = private
-        self._heard = listener or (lambda _: None)
+        self._listener = listener or (lambda _: None)
         self._resolve = resolve or resolved
         self._server: asyncio.Server | None = None
         self._tasks = Tasks()
@@ -99,10 +99,10 @@ class Proxy:
         try:
             ours, theirs = await self._reached(target)
         except _RefusedError as error:
-            connection.allowed, connection.why = error.status != 403, str(error)  # noqa: PLR2004 - Forbidden
-            self._heard(connection)
+            connection.allowed, connection.reason = error.status != 403, str(error)  # noqa: PLR2004 - Forbidden
+            self._listener(connection)
             raise
-        self._heard(connection)
+        self._listener(connection)
         try:
             if target.head:
                 theirs.write(target.head)

@@ -35,10 +35,10 @@ async def run_code_snippet(
     if timeout_ms:
         exec_args["policy"] = {"limits": {"wall_ms": timeout_ms}}
     ran = (await run.call("sandbox.exec", exec_args)).value
-    left = [file["path"] for file in ran["files"] if file["change"] != "deleted"]
+    paths = [file["path"] for file in ran["files"] if file["change"] != "deleted"]
     taken: dict[str, Any] = {"artifacts": [], "left_out": []}
-    if left or ran["more_files"]:
+    if paths or ran["more_files"]:
         run.progress("collecting files")
-        taken = (await run.call("sandbox.collect", {"paths": left if not ran["more_files"] else []})).value
+        taken = (await run.call("sandbox.collect", {"paths": paths if not ran["more_files"] else []})).value
     fields = ("status", "exit_code", "signal", "limit", "stdout", "stderr", "truncated", "lossy", "restored", "receipt")
     return {**{name: ran[name] for name in fields}, **{name: taken[name] for name in ("artifacts", "left_out")}}

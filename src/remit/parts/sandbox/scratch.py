@@ -50,8 +50,8 @@ class ScratchFolder:
 @contextmanager
 def scratch() -> Iterator[Path]:
     """An empty folder that the sandbox's user owns; deleted afterwards."""
-    made = ScratchFolder()
+    folder = ScratchFolder()
     try:
-        yield made.work
+        yield folder.work
     finally:
-        made.close()
+        folder.close()

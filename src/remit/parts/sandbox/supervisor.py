@@ -41,7 +41,7 @@ class PipeOutput:
         self._most = most
         self._listener = listener
         self._flooded = flooded
-        self._kept = bytearray()
+        self._data = bytearray()
         self._total = 0
         self._ended = asyncio.Event()
         self._fd = -1
@@ -61,7 +61,7 @@ class PipeOutput:
     async def ended(self) -> Stream:
         """All of it, once every program that held the pipe is gone."""
         await self._ended.wait()
-        return Stream(bytes(self._kept), self._total)
+        return Stream(bytes(self._data), self._total)
 
     def close(self) -> None:
         """Read no more."""
@@ -88,9 +88,9 @@ class PipeOutput:
         if self._most is None:
             self._listener(self.name, data)
             return
-        wanted = data[: max(0, self._most - len(self._kept))]
+        wanted = data[: max(0, self._most - len(self._data))]
         if wanted:
-            self._kept += wanted
+            self._data += wanted
             with suppress(Exception):  # a listener that fails is no reason to lose output
                 self._listener(self.name, wanted)
         if self._total > max(self._most, _CHUNK) * _FLOOD:
@@ -128,9 +128,9 @@ class RunWatch:
 
         Without `first` and `leaf` no process is watched: something else holds what they use.
         """
-        self.seen: ProcessUsage | None = None
+        self.usage: ProcessUsage | None = None
         """The most that was seen."""
-        self.found = ""
+        self.exceeded = ""
         """A limit that the run turned out to have passed once it was over."""
         self._spec = spec
         self._first = first
@@ -147,7 +147,7 @@ class RunWatch:
             return
         self._task.cancel()
         await asyncio.wait([self._task])
-        self.found = await self._measured()
+        self.exceeded = await self._measured()
 
     async def _look(self) -> None:
         limits, measured = self._spec.limits, 0.0
@@ -181,8 +181,8 @@ class RunWatch:
             return ProcessUsage(self._leaf.counted().cpu_ms or 0, 0, 0)
         if self._first is None:
             return ProcessUsage(0, 0, 0)
-        now, most = look(self._first), self.seen or ProcessUsage(0, 0, 0)
-        self.seen = ProcessUsage(*map(max, zip(now, most, strict=True)))
+        now, most = look(self._first), self.usage or ProcessUsage(0, 0, 0)
+        self.usage = ProcessUsage(*map(max, zip(now, most, strict=True)))
         return now
 
 
@@ -276,8 +276,8 @@ class Supervised:
         stdout, stderr = await self._stdout.ended(), await self._stderr.ended()
         number = -code if code < 0 else code - _SIGNALLED
         name = signal.Signals(number).name if number in signal.valid_signals() else ""
-        limit = self.limit or {"SIGXCPU": "cpu_ms", "SIGXFSZ": "file_bytes"}.get(name, "") or self._watch.found
-        used = self._watch.seen
+        limit = self.limit or {"SIGXCPU": "cpu_ms", "SIGXFSZ": "file_bytes"}.get(name, "") or self._watch.exceeded
+        used = self._watch.usage
         usage = (
             RunUsage(wall_ms=wall)
             if used is None

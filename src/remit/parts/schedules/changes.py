@@ -176,8 +176,8 @@ class HeldSchedule:
         self._state = state
         if state.record.spec is None or state.record.change is None:
             raise NotFoundError(f"{lease.head.stream} has no schedule", code=Code.SCHEDULE_NOT_FOUND)
-        self._spec, self._made = state.record.spec, state.record.change
-        self.revision = self._made.revision
+        self._spec, self._change = state.record.spec, state.record.change
+        self.revision = self._change.revision
         self.log = OccurrenceLog(journal, self._lease, state, self._spec)
         self._left: k.ScheduleFired | None = None
         """The firing that a process died over before it was recorded."""
@@ -190,8 +190,8 @@ class HeldSchedule:
 
     def is_this(self, declared: Declared) -> bool:
         """Return whether it is what a file declares, or a person wants."""
-        made = (self._made.digest, self._made.source, self._made.place)
-        return made == (declared.schedule.digest, declared.source, declared.place) and not self._state.record.removed
+        change = (self._change.digest, self._change.source, self._change.place)
+        return change == (declared.schedule.digest, declared.source, declared.place) and not self._state.record.removed
 
     @property
     def _next(self) -> int | None:

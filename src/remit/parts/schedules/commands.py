@@ -233,7 +233,7 @@ def run_command(state: CommandState, schedule: str, since: str | None, until: st
 
     session = _session(state, started, code="needed", writes=True)
 
-    def lines(state: CommandState, _found: Any) -> None:
+    def lines(state: CommandState, _answer: Any) -> None:
         for job in session.jobs:
             state.output.out.line(job)
         state.note(f"{counted(len(session.jobs), 'job')} started, {session.there} were there")

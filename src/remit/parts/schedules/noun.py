@@ -141,18 +141,18 @@ class Schedules:
     )
     async def add(self, schedule: Annotated[Schedule, ArgumentPlace.BODY], *, by: By = "") -> ScheduleView:
         """Add a schedule of the person who asks; the same one again changes nothing."""
-        made = await self._checked(schedule, by)
+        checked = await self._checked(schedule, by)
         try:
             state = await self.changes.state(schedule.name)
         except NotFoundError:
             pass
         else:
-            if _spec(state) != made:
+            if _spec(state) != checked:
                 remedy = f"Change it: remit schedule add {schedule.name} … --replace."
                 raise StateError(
                     f"another schedule is called {schedule.name}", code=Code.SCHEDULE_EXISTS, remedy=remedy
                 )
-        return await self._set(made, by)
+        return await self._set(checked, by)
 
     @operation(
         "schedules.replace",
@@ -265,11 +265,11 @@ class Schedules:
 
     async def _checked(self, schedule: Schedule, by: str) -> Schedule:
         """Return a schedule of the person who asks. Raise UsageError, or NotFoundError (UNKNOWN_RECIPE)."""
-        made = replace(schedule, principal=by or self._principal)
-        made.check()
+        owned = replace(schedule, principal=by or self._principal)
+        owned.check()
         programs: Programs = self._parts.programs
-        _ = programs.recipes.get(made.recipe).bind(made.input)
-        return made
+        _ = programs.recipes.get(owned.recipe).bind(owned.input)
+        return owned
 
     async def _set(self, schedule: Schedule, by: str) -> ScheduleView:
         await self.changes.set(Declared(schedule, "person", ""), by=by)
@@ -327,8 +327,9 @@ def _row(occurrence: object, at: int) -> OccurrenceRow | None:
     match occurrence:
         case ScheduleFired(at=time, job=job, missed=missed):
             return OccurrenceRow(at=time, what="fired", job=job, missed=missed, recorded_at=at)
-        case ScheduleSkipped(at=time, why=why, code=code, reason=reason, missed=missed):
-            return OccurrenceRow(at=time, what="skipped", why=code or why, reason=reason, missed=missed, recorded_at=at)
+        case ScheduleSkipped(at=time, why=kind, code=code, reason=reason, missed=missed):
+            cause = code or kind
+            return OccurrenceRow(at=time, what="skipped", why=cause, reason=reason, missed=missed, recorded_at=at)
         case ScheduleWaited(at=time, code=code, reason=reason, missed=missed):
             cause = code or "overlap"
             return OccurrenceRow(at=time, what="waited", why=cause, reason=reason, missed=missed, recorded_at=at)

@@ -53,8 +53,8 @@ def declared(settings: Settings, recipes: Iterable[Recipe[..., Any]]) -> dict[st
         raise SettingsError(reason, remedy="Take it out of one of them.")
     file = file_of(settings)
     return {
-        **{name: Declared(one, "settings", file) for name, one in of_file.items()},
-        **{name: Declared(one, "recipe", "") for name, one in of_recipes.items()},
+        **{name: Declared(schedule, "settings", file) for name, schedule in of_file.items()},
+        **{name: Declared(schedule, "recipe", "") for name, schedule in of_recipes.items()},
     }
 
 
@@ -65,15 +65,17 @@ def file_of(settings: Settings) -> str:
 
 def work_on_schedules(remit: Remit, _stop: asyncio.Event, _role: str) -> Upkeep:
     """Return what starts the jobs of schedules. Raise SettingsError for one that cannot be understood."""
-    found = declared(remit.settings, remit.runtime.programs.recipes.all())
+    schedules = declared(remit.settings, remit.runtime.programs.recipes.all())
     work = ScheduleWork(remit.runtime.journal, remit.service.jobs, remit.runtime.programs.recipes.names)
-    return Upkeep(PART, partial(_run, remit, found, work))
+    return Upkeep(PART, partial(_run, remit, schedules, work))
 
 
-async def _run(remit: Remit, found: dict[str, Declared], work: ScheduleWork, _tell: Callable[[str], object]) -> None:
+async def _run(
+    remit: Remit, schedules: dict[str, Declared], work: ScheduleWork, _tell: Callable[[str], object]
+) -> None:
     """Let what is declared hold, then start what is due until cancelled. Raise JournalError."""
     changes = schedules_of(remit.service).changes
-    await changes.sync(found, file_of(remit.settings), set(work.routes))
+    await changes.sync(schedules, file_of(remit.settings), set(work.routes))
     mark = 0
     while not await work.journal.heads(HeadQuery(kind=KIND, limit=1)):
         mark = await work.journal.heads_changed(mark)
@@ -97,17 +99,17 @@ async def check_schedules(look: Look) -> list[Check]:
         return []
     except RemitError as error:
         return [Check.failed(PART, error)]
-    found, by_name = list[Check](), {row.schedule: row for row in rows}
-    found += [Check(PART, "warn", f"{row.schedule} {words}", then) for row in rows for words, then in _idle(row, now)]
+    checks, by_name = list[Check](), {row.schedule: row for row in rows}
+    checks += [Check(PART, "warn", f"{row.schedule} {words}", then) for row in rows for words, then in _idle(row, now)]
     for name, table in tables.items():
         known = by_name.get(name)
         if known is not None and known.spec != table:
             reason = f"{name} is not what {file_of(look.settings)} says: {known.place or known.source} changed it last"
-            found.append(
+            checks.append(
                 Check(PART, "warn", reason, "Start a worker with this file, or give all of them the same one.")
             )
     counts = f"{len(rows)} schedules" if rows or tables else ""
-    return found or ([Check(PART, "ok", counts)] if counts else [])
+    return checks or ([Check(PART, "ok", counts)] if counts else [])
 
 
 def _idle(row: ScheduleView, now: int) -> list[tuple[str, str]]:

@@ -202,13 +202,13 @@ class OccurrenceLog:
     def options(self, at: int, by: str = "") -> Options:
         """Return how the job of a time is filed."""
         change, schedule = self._state.record.change, self.schedule
-        made = change.by if change is not None else ""
+        principal = change.by if change is not None else ""
         return Options(
             labels={**schedule.labels, "schedule": schedule.name},
             priority=schedule.priority,
             principal=schedule.principal,
             job=self.job(at),
-            schedule=ScheduleOrigin(name=schedule.name, revision=self._revision, at=at, by=by or made),
+            schedule=ScheduleOrigin(name=schedule.name, revision=self._revision, at=at, by=by or principal),
         )
 
     async def look(self) -> None:

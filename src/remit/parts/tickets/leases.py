@@ -55,7 +55,7 @@ class TicketLeases(TicketReader):
         super().__init__(journal)
         self._chance = chance
         self._rejected = rejected
-        self._kept = KeptRecords()
+        self._records = KeptRecords()
 
     # --- lease
 
@@ -97,7 +97,7 @@ class TicketLeases(TicketReader):
 
     async def renew(self, ticket: str, proof: LeaseProof, lease_sec: int = LEASE_SEC) -> str:
         _check_lease(proof.owner, 1, lease_sec)
-        ticket_read = self._kept.leased(ticket, proof) or self._proven(await self.load(ticket), proof, "renew")
+        ticket_read = self._records.leased(ticket, proof) or self._proven(await self.load(ticket), proof, "renew")
         until = self.journal.clock.now() + lease_sec * SECOND
         if not await self.journal.renew(((ticket_read.head.stream, ticket_read.head.epoch),), until):
             raise self._lost(ticket, "renew")
@@ -138,7 +138,7 @@ class TicketLeases(TicketReader):
             ticket = await self._append(record, *events, patch=patch)
         except AppendConflictError:
             return None
-        self._kept.put(record)
+        self._records.put(record)
         return Leased(ticket=ticket, lease_owner=owner, lease_token=proof.token, lease_expires=moment(until))
 
     async def _give_back(self, held: Sequence[Leased], owner: str) -> None:
@@ -149,9 +149,9 @@ class TicketLeases(TicketReader):
 
     def _leased_here(self, ticket: str, proof: LeaseProof | None) -> TicketRecord | None:
         """The ticket as this process left it when it leased it, if this is the proof of that lease."""
-        if proof is None or self._kept.leased(ticket, proof) is None:
+        if proof is None or self._records.leased(ticket, proof) is None:
             return None
-        return self._kept.take(ticket)
+        return self._records.take(ticket)
 
     async def _held(self, ticket: str, proof: LeaseProof, action: str) -> TicketRecord:
         return self._leased_here(ticket, proof) or self._proven(await self.load(ticket), proof, action)

@@ -259,8 +259,8 @@ class TicketRunner:
         _log.error("the work on %s broke off: %s", ticket.id, error)
         try:
             return await self._refuse(ticket, proof, error.code, error.message or error.code.meaning)
-        except RemitError as why:  # it is taken again once the lease has run out
-            _log.error("%s could not be blocked: %s", ticket.id, why)
+        except RemitError as refusal:  # it is taken again once the lease has run out
+            _log.error("%s could not be blocked: %s", ticket.id, refusal)
             self._count("skipped", error.code.name)
 
     async def _run(self, ticket: Ticket, proof: LeaseProof) -> None:

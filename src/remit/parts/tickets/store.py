@@ -132,7 +132,7 @@ class TicketStore(TicketLeases):
                 ticket_read = await self.load(ticket)
                 continue
             if followed:
-                self._kept.put(ticket_read)
+                self._records.put(ticket_read)
             return done, True
         raise self._refusal(Code.lease_conflict, "complete", f"{ticket}: too many writers at the same moment")
 
@@ -181,7 +181,7 @@ class TicketStore(TicketLeases):
     async def derived(self, ticket: str, reason: str, *, child: str = "", message: str = "") -> Ticket:
         """Record what deriving the next ticket ended with."""
         note = kinds.TicketDerived(reason=reason, ticket=child, message=line(message, REASON) if message else "")
-        ticket_read = self._kept.take(ticket) or await self.load(ticket)
+        ticket_read = self._records.take(ticket) or await self.load(ticket)
         for _ in range(_ATTEMPTS):
             known = ticket_read.history.derived
             if known is not None and known.ticket == child and child:

@@ -462,10 +462,10 @@ class Tickets:
 
     async def follow_up(self, limit: int = 100) -> int:
         """Derive what follows tickets whose process died after completing them; return how many there were."""
-        left = await self._store.unfollowed(limit)
-        for ticket in left:
+        tickets = await self._store.unfollowed(limit)
+        for ticket in tickets:
             await self.follow(ticket)
-        return len(left)
+        return len(tickets)
 
     @operation(
         "tickets.fail",

@@ -228,7 +228,7 @@ class WebEngine:
         self._robots = Robots(fetcher, clock)
         self._pace = Pace(clock, terms.pause_s)
         self._extractors = Extractors()
-        self._kept = pages
+        self._pages = pages
 
     async def close(self) -> None:
         """Close connections and processes; may be called twice."""
@@ -341,7 +341,7 @@ class WebEngine:
         known: dict[str, FetchedPage] = {}
 
         async def headers(target: str) -> dict[str, str]:
-            page = await self._kept.find(target, self._terms.max_bytes) if self._kept is not None else None
+            page = await self._pages.find(target, self._terms.max_bytes) if self._pages is not None else None
             if page is not None:
                 known[target] = page
             return conditions(page)
@@ -367,8 +367,8 @@ class WebEngine:
         if page.status == _NOT_MODIFIED and page.final_url in known:
             return msgspec.structs.replace(known[page.final_url], url=address), True
         check_answer(page)
-        if self._kept is not None:
-            await self._kept.keep(page, ctx.stream)
+        if self._pages is not None:
+            await self._pages.keep(page, ctx.stream)
         return page, False
 
 
@@ -444,7 +444,7 @@ class Extractors:
             raise WebError(f"{url}: finding its text took too much memory", Code.parse_failed) from error
         if isinstance(reply, parse_job.Refused):
             absent = reply.code == Code.SpawnFailed.name
-            raise WebError(f"{url}: {reply.why}", Code.unsupported_content_type if absent else Code.parse_failed)
+            raise WebError(f"{url}: {reply.reason}", Code.unsupported_content_type if absent else Code.parse_failed)
         return reply
 
     async def close(self) -> None:

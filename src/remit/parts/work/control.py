@@ -71,9 +71,9 @@ class ControlPlane:
         self._principal = principal
         self._resting: dict[str, float] = {}
         """Until when issues are left alone."""
-        self._asked: set[tuple[str, str]] = set()
+        self._questions: set[tuple[str, str]] = set()
         """Results that a person was asked about; the journal knows, and this saves a look."""
-        self._seen: tuple[float, dict[str, _Listed]] | None = None
+        self._list: tuple[float, dict[str, _Listed]] | None = None
         """The last list of a forge, and its time."""
 
     # --- the loop
@@ -126,13 +126,13 @@ class ControlPlane:
         """Return the open issues of every group; those of a forge are looked for once in a while."""
         table, forge = self._project()
         now = self._journal.clock.monotonic()
-        if self._seen is not None and table.backend != "local" and now - self._seen[0] < table.poll_seconds:
-            return self._seen[1]
+        if self._list is not None and table.backend != "local" and now - self._list[0] < table.poll_seconds:
+            return self._list[1]
         listed: dict[str, _Listed] = {}
         for name, group in workflow.groups.items():
             for issue in await forge.list_issues(labels=group.listen_labels, limit=_MOST):
                 listed.setdefault(issue.issue_ref, _Listed(name, issue))
-        self._seen = (now, listed)
+        self._list = (now, listed)
         return listed
 
     async def _rows(self, also: Iterable[str] = ()) -> list[UnitRow]:
@@ -205,9 +205,9 @@ class ControlPlane:
     async def _ask(self, row: UnitRow, issue: IssueRef, steps: _Steps) -> None:
         """Have a person asked about a result, once for each."""
         last = next(reversed((await self._store.unit(issue)).results), "")
-        if last and (row.issue_ref, last) not in self._asked and not await self._runs.is_asked(issue, last):
+        if last and (row.issue_ref, last) not in self._questions and not await self._runs.is_asked(issue, last):
             await steps.take(row, "ask", last, lambda: self._runs.ask(issue, last))
-        self._asked.add((row.issue_ref, last))
+        self._questions.add((row.issue_ref, last))
 
     async def _accept(self, workflow: Workflow, issue: IssueRef, reason: str) -> None:
         await self._store.move(issue, "done", reason=reason, by=self._principal)
@@ -229,7 +229,7 @@ class ControlPlane:
             args["closed"] = True
         key = f"label:{row.issue_ref}:{state}:{row.updated_at}:{issue.read_up_to}"[:200]
         await steps.take(row, "label", f"state:{state}", lambda: self._runs.call("outbox.mutate", args, "", key))
-        self._seen = None
+        self._list = None
 
     async def _works_on(self, issue: IssueRef) -> bool:
         """Return whether the job of the last run has not ended: it writes its own comment and labels."""

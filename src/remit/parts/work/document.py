@@ -75,12 +75,12 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def _unknown(values: dict[str, Any], kind: type[msgspec.Struct]) -> dict[str, Any]:
     """Return the fields that a struct does not have, and those that its structs do not have."""
     known = {field.name: field.type for field in msgspec.structs.fields(kind)}
-    left = {name: value for name, value in values.items() if name not in known}
+    unknown = {name: value for name, value in values.items() if name not in known}
     for name, inner in known.items():
         value = values.get(name)
         if isinstance(value, dict) and isinstance(inner, type) and issubclass(inner, msgspec.Struct):
-            left |= {name: below} if (below := _unknown(value, inner)) else {}
-    return left
+            unknown |= {name: below} if (below := _unknown(value, inner)) else {}
+    return unknown
 
 
 def _merged(under: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:

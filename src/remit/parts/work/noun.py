@@ -157,8 +157,8 @@ class WorkNoun:
         require_workflow(self._settings)
         if parent:
             body = f"Parent: {IssueRef.parse(parent)}\n\n{body}"
-        made = await self._runs.call("outbox.create", {"title": title, "body": body, "labels": list(labels)}, by)
-        issue = IssueRef.parse(made["issue_ref"])
+        created = await self._runs.call("outbox.create", {"title": title, "body": body, "labels": list(labels)}, by)
+        issue = IssueRef.parse(created["issue_ref"])
         await self._store.open(issue, title, by or self._principal, parent_in(body, issue.project))
         return str(issue)
 

@@ -87,7 +87,7 @@ class ContextPack:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._inside = ConfinedDirectory(folder)
-        self._seen = folder.with_name(f"{folder.name}.audit.json")
+        self._audit = folder.with_name(f"{folder.name}.audit.json")
         self._proved = folder.with_name(f"{folder.name}.result.json")
         self.patch = folder.with_name(f"{folder.name}.patch")
         """The changes of the run, if its commits were pushed nowhere; beside the pack, like what was proved."""
@@ -130,7 +130,7 @@ class ContextPack:
 
     def set_aside(self) -> Path | None:
         """Give way to a run that begins, for what stands here is of no run of the project; return where that is now."""
-        for path in (self._seen, self._proved, self.patch):
+        for path in (self._audit, self._proved, self.patch):
             path.unlink(missing_ok=True)
         if not self.folder.exists():
             return None
@@ -190,12 +190,12 @@ class ContextPack:
     def put_audit(self, audit: msgspec.Struct) -> None:
         """Write what the adapter knows of the process; beside the pack too, where no program of the run can write."""
         data = write_document(audit)
-        replace_file(self._seen, data)
+        replace_file(self._audit, data)
         self._replace(AUDIT, data)
 
     def audit(self) -> bytes | None:
         """Return what `put_audit` wrote; None if it did not."""
-        return self._seen.read_bytes() if self._seen.exists() else None
+        return self._audit.read_bytes() if self._audit.exists() else None
 
     def open_log(self, name: str) -> BinaryIO | None:
         """Open what a program wrote; None for no regular file: a program may have put a link or a pipe there."""

@@ -121,7 +121,7 @@ class ProjectRuns:
 
         last = next(reversed(unit.runs), "")
         group = wanted.group or (unit.runs[last].group if wanted.instead and last else "")
-        made = await self.store.start(
+        started = await self.store.start(
             issue,
             order,
             role=wanted.role,
@@ -134,11 +134,11 @@ class ProjectRuns:
             instead=wanted.instead,
             read_up_to=known.get("read_up_to", ""),
         )
-        run = (await self.store.unit(issue)).runs[made.run_id]
+        run = (await self.store.unit(issue)).runs[started.run_id]
         await self.carry_out(issue, run, workflow)
         with suppress(StateError):  # a comment that a person has to approve stays queued
             await self.write(issue, by)
-        return Started(issue_ref=str(issue), run_id=made.run_id, job=run.job, warnings=list(made.warnings()))
+        return Started(issue_ref=str(issue), run_id=started.run_id, job=run.job, warnings=list(started.warnings()))
 
     async def carry_out(self, issue: IssueRef, run: Run, workflow: Workflow) -> None:
         """End the runs before it, then start its job under the name that the run has for it, unless that was done.

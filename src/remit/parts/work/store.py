@@ -186,19 +186,19 @@ class WorkStore:
             if unit.state == "done":
                 raise _conflict(f"{issue} is done", "`remit work decide` opens it again.")
             today = datetime.fromtimestamp(self.journal.clock.now() / SECOND, tz=UTC).date()
-            made = order(RunId.draw(today, role, unit.run_numbers + 1))
-            made.check()
-            packed = pack(msgspec.json.encode(made))
+            ordered = order(RunId.draw(today, role, unit.run_numbers + 1))
+            ordered.check()
+            packed = pack(msgspec.json.encode(ordered))
             detail = line(reason, _REASON) if reason else ""
             payload: dict[str, Any] = {}
             blobs = packed.blobs
             if detail and previous and (fenced or unit.runs[previous].standing == "stopped"):
-                comment = comment_on_switch(made, executor, previous=previous, reason=detail, read_up_to=read_up_to)
+                comment = comment_on_switch(ordered, executor, previous=previous, reason=detail, read_up_to=read_up_to)
                 body = pack(msgspec.json.encode(comment))
                 payload = {"trigger": comment.trigger, "comment": body.inline, "comment_blob": body.ref}
                 payload["next"], blobs = comment.next, (*blobs, *body.blobs)
             started = w.WorkRunStarted(
-                run_id=made.run_id,
+                run_id=ordered.run_id,
                 role=role,
                 executor=executor,
                 order=packed.inline,
@@ -211,7 +211,7 @@ class WorkStore:
                 read_up_to=read_up_to,
                 **payload,
             )
-            return UnitChange((*fenced, started), made, blobs)
+            return UnitChange((*fenced, started), ordered, blobs)
 
         return await self._change(issue, decide)
 

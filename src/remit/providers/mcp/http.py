@@ -84,7 +84,7 @@ class Http:
         self._proxy = _proxy_for(self._url)
         self._session = self._version = ""
         self._posts: dict[RequestId, asyncio.Task[None]] = {}
-        self._told: asyncio.Task[None] | None = None
+        self._telling: asyncio.Task[None] | None = None
         self._tasks = Tasks()
         self.dispatcher = Dispatcher(self)
 
@@ -128,13 +128,13 @@ class Http:
             post = self._posts[request_id] = self._tasks.task(self._ask(message, request_id))
             post.add_done_callback(lambda _: self._posts.pop(request_id, None))
         elif message.method:
-            self._told = self._tasks.task(self._tell(message, self._told))
+            self._telling = self._tasks.task(self._tell(message, self._telling))
         else:
             self._tasks.begin(self._tell(message, None))
 
     async def drained(self) -> None:
-        if self._told is not None:
-            await asyncio.wait([self._told])
+        if self._telling is not None:
+            await asyncio.wait([self._telling])
 
     def _cancel(self, message: RpcMessage, request_id: RequestId) -> None:
         """Since 2026-07-28 leaving is what cancels a request; before, only saying so does."""
@@ -143,9 +143,9 @@ class Http:
             if post is not None:
                 post.cancel()
             return
-        self._told = self._tasks.task(self._tell(message, self._told))
+        self._telling = self._tasks.task(self._tell(message, self._telling))
         if post is not None:
-            self._told.add_done_callback(lambda _: post.cancel())
+            self._telling.add_done_callback(lambda _: post.cancel())
 
     # --- messages of ours
 

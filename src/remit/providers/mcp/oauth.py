@@ -114,7 +114,7 @@ class AssertionFlow(IdentityAssertionOAuthProvider):
     """A token that is refused is exchanged for again; nothing is renewed."""
 
     def __init__(self, url: str, settings: Mapping[str, str], file: LoginFile, caller: CallerProof) -> None:
-        self._given = settings
+        self._settings = settings
         self._caller = caller
         super().__init__(
             url,
@@ -133,7 +133,7 @@ class AssertionFlow(IdentityAssertionOAuthProvider):
 
     async def _exchanged(self, audience: str, resource: str) -> str:
         """An assertion for `audience` about the caller. Raises OAuthFlowError, which does not quote it."""
-        settings, proof = self._given, self._caller.assertion
+        settings, proof = self._settings, self._caller.assertion
         if proof is None or proof.issuer != settings[PROVIDER]:
             raise OAuthFlowError(f"the call does not come with a token of {settings[PROVIDER]}")
         form = {
@@ -332,7 +332,7 @@ class LoginOrigins:
 
     def __init__(self, server: McpServer) -> None:
         self._name = server.name
-        self._told = {_origin(server.url), *(_origin(url) for url in (server.oauth or {}).get("issuer", "").split())}
+        self._origins = {_origin(server.url), *(_origin(url) for url in (server.oauth or {}).get("issuer", "").split())}
 
     def check(self, url: str, what: str) -> None:
         """Raises OAuthFlowError where nothing may be asked for."""
@@ -340,7 +340,7 @@ class LoginOrigins:
             origin = _origin(url)
         except ValueError:
             origin = url[:_SHOWN]
-        if origin not in self._told:
+        if origin not in self._origins:
             reason = f"{self._name} names {origin} as {what}, which is not its own origin"
             raise OAuthFlowError(f"{reason}: if that is right, set `issuer` in its oauth table")
 

@@ -53,7 +53,7 @@ class ServerLog:
         self._until = float("-inf")
         self._room = 0
         self._flood: _Flood | None = None
-        self._given: list[str] = []
+        self._secrets: list[str] = []
         self._mask = PieceMask()
         self.secrets: list[str] = []
         """Values of the server's environment that a keyring gave, whatever their names are."""
@@ -67,7 +67,7 @@ class ServerLog:
         """Take what a server wrote to stderr; `secrets` were given to it."""
         if not self._cap:
             return
-        self._given = secrets
+        self._secrets = secrets
         now = self._clock.monotonic()
         if now >= self._until:
             self.settle()
@@ -108,7 +108,7 @@ class ServerLog:
     def _take(self, data: bytes) -> None:
         """Write whole lines, all of them at once."""
         *lines, self._rest = (self._rest + data).split(b"\n")
-        secrets = _in_lines(self._given)
+        secrets = _in_lines(self._secrets)
         beyond = max(_BEYOND, *(len(secret.encode()) for secret in secrets), 0)
         while len(self._rest) > _LONGEST + beyond:
             end = _end(self._rest[: _LONGEST + beyond], secrets)
@@ -120,7 +120,7 @@ class ServerLog:
         """Return lines as they are shown: to look for secrets in each line alone takes ten times as long."""
         if not lines:
             return []
-        text = self._mask(without(_in_lines(self._given), b"\n".join(lines).decode(errors="replace")))
+        text = self._mask(without(_in_lines(self._secrets), b"\n".join(lines).decode(errors="replace")))
         return [line.rstrip() for line in text.split("\n")]
 
     def _write(self, lines: list[str]) -> None:
@@ -150,7 +150,7 @@ class _Flood:
         """Begin with a line that has no end yet."""
         self._tail = Tail(_AROUND)
         self._lines = 0
-        self._told = 0
+        self._reported = 0
         self.midway = False
         """Whether it is in a line whose beginning is gone, of which nothing may be shown."""
         self.feed(rest)
@@ -175,7 +175,7 @@ class _Flood:
 
     def left_out(self, shown: int) -> str:
         """Return what is said of what is not shown, once; nothing if all is."""
-        size, self._told = self._tail.size - self._told, self._tail.size
+        size, self._reported = self._tail.size - self._reported, self._tail.size
         lines, self._lines = max(0, self._lines - shown), 0
         if not self.cut or not size:
             return ""

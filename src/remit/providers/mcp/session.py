@@ -110,7 +110,7 @@ class McpSession:
         """
         self._dispatcher = dispatcher
         self._answers = answers
-        self._heard = listener
+        self._listener = listener
         self._declared = declared
         self._subscriptions: dict[str, Callable[[], None] | None] = {}
         self._numbers = count(1)
@@ -287,7 +287,7 @@ class McpSession:
         if method == "notifications/message":
             self._answers.logged(params)
         elif method in _TO_EVERYBODY or is_foreign(method):
-            self._heard(method, params)
+            self._listener(method, params)
         elif method == "notifications/subscriptions/acknowledged":
             meta = params.get("_meta")
             name = meta.get(SUBSCRIPTION_ID_META_KEY) if isinstance(meta, Mapping) else None

@@ -75,7 +75,7 @@ class ConnectionSupervisor:
         self._clock = clock
         self._chance = chance
         self._max_message_bytes = max_message_bytes
-        self._heard = listener
+        self._listener = listener
         self._login = login
         self._launch = launch
         self._server_log = log
@@ -88,7 +88,7 @@ class ConnectionSupervisor:
         self._attempt: asyncio.Future[AgreedSession] | None = None
         self._needed, self._again = asyncio.Event(), asyncio.Event()
         self._failures = 0
-        self._told = ""
+        self._reason = ""
         """Why there was no connection, as it was logged last."""
         self._resting = False
         self._up_since: float | None = None
@@ -197,7 +197,7 @@ class ConnectionSupervisor:
         async with asyncio.timeout(CONNECT_S if self._server is written else 0) as patience:
             self._patience = patience
             async with connected(
-                server, era, self._answers, self._heard, limit, self._clock, login, self._server_log, launch
+                server, era, self._answers, self._listener, limit, self._clock, login, self._server_log, launch
             ) as connection:
                 patience.reschedule(None)
                 self._patience = None
@@ -251,10 +251,10 @@ class ConnectionSupervisor:
         """Tell those who wait why there is no connection, and the log unless it was told the same before."""
         reason = _bare(str(error), self._server)
         kind = "list_tools" if isinstance(error, ListFailedError) else "spawn"
-        level = logging.INFO if reason == self._told else logging.ERROR
+        level = logging.INFO if reason == self._reason else logging.ERROR
         self._server_log.note(f"failed: {reason}")
         _log.log(level, "mcp.%s.failed server=%s: %s", kind, self._server.name, reason)
-        self._told = reason
+        self._reason = reason
         self._fail(error)
 
 

@@ -79,7 +79,7 @@ class AbsentProvider:
     def __init__(self, server: str, missing: str) -> None:
         self.provider_id = f"mcp_{server}"
         self.dependency = f"mcp.{server}"
-        self._why = f"{missing} is not installed: pip install 'remit[mcp]'"
+        self._reason = f"{missing} is not installed: pip install 'remit[mcp]'"
 
     @property
     def reached(self) -> bool:
@@ -96,10 +96,10 @@ class AbsentProvider:
 
     def outage(self) -> Outage:
         """It is never up."""
-        return Outage(Code.SpawnFailed, self._why)
+        return Outage(Code.SpawnFailed, self._reason)
 
     async def close(self) -> None:
         """Nothing is open."""
 
     def _refuse(self) -> NoReturn:
-        raise ProviderError(self._why, cause=Code.SpawnFailed)
+        raise ProviderError(self._reason, cause=Code.SpawnFailed)

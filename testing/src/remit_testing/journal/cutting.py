@@ -98,10 +98,12 @@ async def check_values_go_with_their_stream_unless_something_new_names_them(stor
         newest = await _newest(journal)
         writer = await ended(journal, "job/b")
         await journal.append(writer, replace(note(9), value=gone.digest), synced=False)
-        cut = Cut(appends=(await stub_for(journal),), blobs=(gone.digest,), names=frozenset({gone.digest}), seen=newest)
+        cut = Cut(
+            appends=(await stub_for(journal),), blobs=(gone.digest,), names=frozenset({gone.digest}), position=newest
+        )
         assert not await journal.cut(cut)
         assert await numbers(journal) == [1, 2, 3]
-        assert await journal.cut(replace(cut, appends=(await stub_for(journal),), seen=await _newest(journal)))
+        assert await journal.cut(replace(cut, appends=(await stub_for(journal),), position=await _newest(journal)))
         assert [await journal.blob(blob.digest) for blob in (gone, stays)] == [None, b"kept"]
         await journal.append(writer, note(10), synced=True, blobs=(gone,))
         assert await journal.blob(gone.digest) == b"gone"

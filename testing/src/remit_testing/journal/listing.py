@@ -44,9 +44,9 @@ async def check_lists_by_title_and_age(storage: Storage) -> None:
             await job(journal, f"job/{number}", HeadPatch(title=title))
         for text, numbers in (("STOCK", [1, 0]), ("100%", [1]), ("Är", [2]), ("ärg", []), ("100_", []), ("x", [3])):
             assert await _names(journal, HeadQuery(text=text)) == [f"job/{number}" for number in numbers], text
-        made = [head.created_at for head in await journal.heads(HeadQuery())]
-        assert len(await _names(journal, HeadQuery(since=max(made)))) == made.count(max(made))
-        assert await _names(journal, HeadQuery(since=max(made) + 1)) == []
+        times = [head.created_at for head in await journal.heads(HeadQuery())]
+        assert len(await _names(journal, HeadQuery(since=max(times)))) == times.count(max(times))
+        assert await _names(journal, HeadQuery(since=max(times) + 1)) == []
 
 
 async def check_counts_by_state(storage: Storage) -> None:

@@ -194,18 +194,18 @@ async def check_a_failed_job_is_retried_in_a_new_one(reach: Reach) -> None:
     """Hold that what is recorded is taken over; a job is retried once, and only if it has ended badly."""
     async with world(reach) as place:
         failed, waiting = await place.ran("fails"), await place.ran("waits")
-        made = await place.service.jobs.retry(failed, reason="once more")
-        assert made.job != failed
-        await place.at_rest(made.job)
-        forked = (await place.local.jobs.history(made.job)).forked
+        retried = await place.service.jobs.retry(failed, reason="once more")
+        assert retried.job != failed
+        await place.at_rest(retried.job)
+        forked = (await place.local.jobs.history(retried.job)).forked
         assert forked is not None
         assert (forked.job, forked.by, forked.reason) == (failed, "ann", "once more")
-        assert (await place.service.jobs.view(made.job)).retry_of == failed
+        assert (await place.service.jobs.view(retried.job)).retry_of == failed
         for job in (failed, waiting):
             with refused(Code.JOB_NOT_RETRYABLE, StateError):
                 await place.service.jobs.retry(job)
         with refused(Code.STEP_NOT_FOUND, NotFoundError):
-            await place.service.jobs.retry(made.job, "99")
+            await place.service.jobs.retry(retried.job, "99")
         with refused(Code.JOB_NOT_FOUND, NotFoundError):
             await place.service.jobs.retry("job_none")
 

@@ -209,7 +209,7 @@ async def test_a_session_that_is_registered_is_not_read_again(
         await world.end()
         assert await registrar.catch_up()
         again = await world.registrar()
-        assert (again._number, again._seen) == (2, registrar._seen)
+        assert (again._number, again._log) == (2, registrar._log)
 
 
 async def test_a_call_that_was_changed_later_has_no_anchor(

@@ -150,7 +150,7 @@ _SPACING_S: Final = 1.0
 """Checkpoints are gathered for so long."""
 _AGAIN_S: Final = 5.0
 """Seconds until what the log did not take is handed to it again."""
-_seen: Final = msgspec.json.Decoder(ProvenLog).decode
+_log_of: Final = msgspec.json.Decoder(ProvenLog).decode
 
 
 class Registrar:
@@ -163,15 +163,15 @@ class Registrar:
         self._owner = Owner.this()
         self._threads = Threads(1)
         self._fold = f"anchors-{client.fingerprint[:16]}"
-        self._seen = ProvenLog()
-        self._number = self._kept = 0
+        self._log = ProvenLog()
+        self._number = self._saved = 0
         """The session that is followed, and the last one that is registered to its end."""
         self._heads: Heads | None = None
         """The runs of that session; None: nothing of it is taken in."""
         self._read = 0
         self._ended = False
         self._due: list[str] = []
-        self._why = ""
+        self._failure = ""
         """Why the log took nothing last."""
 
     async def begin(self) -> None:
@@ -180,8 +180,8 @@ class Registrar:
             newest = await self._newest()
             await self._keep(newest.session - 1 if newest is not None else 0)  # later processes go on from here, too
         (fold,) = await self._journal.folds.read(self._fold)
-        self._kept, self._seen = fold.position, _seen(fold.data)
-        self._number = self._kept + 1
+        self._saved, self._log = fold.position, _log_of(fold.data)
+        self._number = self._saved + 1
 
     async def run(self) -> None:
         """Register what is signed until cancelled. Raise JournalError."""
@@ -231,25 +231,25 @@ class Registrar:
         try:
             while self._due:
                 some = self._due[:MOST]
-                self._seen = await self._threads.run(partial(self._client.register, some, self._signer, self._seen))
+                self._log = await self._threads.run(partial(self._client.register, some, self._signer, self._log))
                 self._due = self._due[MOST:]
-                await self._keep(self._kept)
+                await self._keep(self._saved)
         except (OSError, ValueError) as error:
             reason = f"the log of anchors takes nothing: {line(str(error) or type(error).__name__)}"
-            if reason != self._why:
+            if reason != self._failure:
                 _log.warning("%s", reason)
-            self._why = reason
+            self._failure = reason
             self._tell(reason)
             return False
-        self._why = ""
+        self._failure = ""
         self._tell("")
         return True
 
     async def _keep(self, number: int) -> None:
         """Keep how far the log is known, and that the sessions up to this one are in it."""
-        fold = JournalFold(self._fold, number, msgspec.json.encode(self._seen))
-        if await self._journal.folds.keep([fold], self._kept):
-            self._kept = number
+        fold = JournalFold(self._fold, number, msgspec.json.encode(self._log))
+        if await self._journal.folds.keep([fold], self._saved):
+            self._saved = number
 
     async def _newest(self) -> Any:
         """Return the first event of the newest session, or None if nothing was ever signed."""

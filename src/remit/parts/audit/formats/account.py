@@ -83,7 +83,7 @@ class Links:
         """The last event of each stream."""
         self._sessions: dict[str, str] = {}
         """The session of each call that has a stream of its own."""
-        self._asked: dict[str, list[AccountEntry]] = defaultdict(list)
+        self._requests: dict[str, list[AccountEntry]] = defaultdict(list)
         """Questions to models, by stream."""
 
     def take(self, entry: AccountEntry) -> None:
@@ -95,12 +95,12 @@ class Links:
                 self.calls[entry.stream, call.invocation_id] = call
             case k.ToolInvocationFinished() | k.CommandCommitted() as ended:
                 self.outcomes[entry.stream, ended.invocation_id] = entry
-            case k.ConfirmationRequested() as asked if entry.row.case != "wait":
-                self.questions[asked.confirmation] = entry
+            case k.ConfirmationRequested() as question if entry.row.case != "wait":
+                self.questions[question.confirmation] = entry
             case k.ConfirmationDecided() as answer if entry.row.case != "wait":
                 self.answers[answer.confirmation].append(entry)
             case k.CommandStarted():
-                self._asked[entry.stream].append(entry)
+                self._requests[entry.stream].append(entry)
             case k.JobCreated() | k.SessionOpened():
                 self.openings[entry.stream] = entry
             case k.CallOpened() as opened:
@@ -181,7 +181,7 @@ class ExportAccount(Links):
     def model(self, entry: AccountEntry) -> k.CommandStarted | None:
         """Return the question whose answer asked for a call; None: no model did, or its answer is gone."""
         call = getattr(entry.payload, "call_id", "")
-        for request in reversed(self._asked[entry.stream] if call else ()):
+        for request in reversed(self._requests[entry.stream] if call else ()):
             ended = self.outcome(request) if request.seq < entry.seq else None
             answer = ended.payload if ended is not None else None
             if isinstance(answer, k.CommandCommitted) and isinstance(request.payload, k.CommandStarted):

@@ -147,8 +147,8 @@ def decision_of(account: ExportAccount, entry: AccountEntry) -> dict[str, str | 
                 inputs["effect"] = "deny"
             else:
                 inputs["stage"] = refused.stage
-        case k.ConfirmationRequested() as asked:
-            inputs = {"effect": "ask", "person": "asked", "rule": asked.rule_id}
+        case k.ConfirmationRequested() as question:
+            inputs = {"effect": "ask", "person": "asked", "rule": question.rule_id}
         case k.ConfirmationDecided() as answer:
             inputs = _answer(account, entry, answer)
         case _:

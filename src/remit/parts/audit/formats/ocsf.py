@@ -74,8 +74,8 @@ def _status(account: ExportAccount, entry: AccountEntry) -> tuple[tuple[int, str
     match entry.payload:
         case k.GateRefused() as refused:
             return _FAILURE, refused.code
-        case k.ConfirmationRequested() as asked:
-            answered = account.answers.get(asked.confirmation)
+        case k.ConfirmationRequested() as question:
+            answered = account.answers.get(question.confirmation)
             return (_SUCCESS, "") if answered else (_WAITS, "CONFIRMATION_REQUIRED")
         case k.ToolInvocationStarted() | k.CommandStarted():
             ended = account.outcome(entry)

@@ -95,8 +95,8 @@ def _end(account: Links, entry: AccountEntry) -> int:
     match entry.payload:
         case k.JobCreated() | k.SessionOpened():
             return account.last[entry.stream].at
-        case k.ConfirmationRequested() as asked:
-            answers = account.answers.get(asked.confirmation)
+        case k.ConfirmationRequested() as question:
+            answers = account.answers.get(question.confirmation)
             return answers[-1].at if answers else entry.at
         case _:
             ended = account.outcome(entry)

@@ -84,8 +84,8 @@ def _members(account: ExportAccount, entry: AccountEntry) -> dict[str, Any]:
             shown = answer.digest if entry.root not in account.salted else ""
             members = {"confirmation": answer.confirmation, "approver": answer.by, "answer": answer.decision}
             members |= {"shown_digest": shown, "proof": answer.proof or "none"}
-        case k.CommandStarted() as asked:
-            members = {"decision": "allow", "model": asked.name, "invocation_id": asked.invocation_id}
+        case k.CommandStarted() as request:
+            members = {"decision": "allow", "model": request.name, "invocation_id": request.invocation_id}
         case k.GateRefused() as refused:
             members = {"decision": "deny", "model": refused.tool_name, "reason": refused.code}
         case k.ApprovalRemembered() | k.ApprovalRevoked() as grant:

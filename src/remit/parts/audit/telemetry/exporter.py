@@ -56,7 +56,7 @@ class Exporter:
         self.ending = ending
         self._tell: Callable[[str], object] = str
         self._threads = Threads(1)
-        self._position = self._kept = 0
+        self._position = self._saved = 0
         self._spans = metrics.counter(
             "telemetry_spans_total", "Spans that this process sent, with what the collector did with them.", "answer"
         )
@@ -71,7 +71,7 @@ class Exporter:
         """
         self._tell = tell
         fold = await self._journal.folds.read(FOLD)
-        self._position = self._kept = fold[0].position if fold else 0
+        self._position = self._saved = fold[0].position if fold else 0
         spans, mark, more = Spans(self._journal, values=self._values), 0, False
         while (head := await held.current()) is not None:
             if not more:
@@ -95,10 +95,10 @@ class Exporter:
         if ended:
             await self._send(ended, held)
         self._position = page.position
-        if ended or self._position - self._kept >= _KEPT:
+        if ended or self._position - self._saved >= _KEPT:
             fold = JournalFold(name=FOLD, position=self._position, data=b"")
-            if self._position > self._kept and await self._journal.folds.keep([fold], self._kept):
-                self._kept = self._position
+            if self._position > self._saved and await self._journal.folds.keep([fold], self._saved):
+                self._saved = self._position
         return page.more
 
     async def _send(self, spans: list[Span], held: HeldLease) -> None:
@@ -115,7 +115,7 @@ class Exporter:
         """Make one attempt, and wait after one that failed; whether nothing is left to send."""
         url, where = self._target.url, address(self._target.url)
         try:
-            left = await self._threads.run(partial(deliver, body, url, self._target.headers, _SILENCE_S))
+            rejected = await self._threads.run(partial(deliver, body, url, self._target.headers, _SILENCE_S))
         except urllib.error.HTTPError as error:
             if error.code in _INVALID:
                 self._count(0, count)
@@ -125,7 +125,7 @@ class Exporter:
         except OSError as error:
             reason, pause_s = str(error), 0.0
         else:
-            self._count(count - left, left)
+            self._count(count - rejected, rejected)
             self._tell("")
             return True
         self._failures.add()

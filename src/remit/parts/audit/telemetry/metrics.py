@@ -62,12 +62,14 @@ class MetricsExporter:
         """Make one attempt; why it failed."""
         body = encode(request(families, self._instance, self._began, self._clock.now()), METRICS)
         try:
-            left = await self._threads.run(partial(deliver, body, self._target.url, self._target.headers, _SILENCE_S))
+            rejected = await self._threads.run(
+                partial(deliver, body, self._target.url, self._target.headers, _SILENCE_S)
+            )
         except urllib.error.HTTPError as error:
             return f"{address(self._target.url)} takes no metrics: HTTP {error.code}"
         except OSError as error:
             return f"{address(self._target.url)} takes no metrics: {error}"
-        return f"{address(self._target.url)} left out {left} numbers" if left else ""
+        return f"{address(self._target.url)} left out {rejected} numbers" if rejected else ""
 
 
 def request(families: Iterable[MetricFamily], instance: str, began: int, now: int) -> dict[str, Any]:

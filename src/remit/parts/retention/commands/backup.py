@@ -33,29 +33,31 @@ def command(state: CommandState, file: Path, *, verified: bool, force: bool) -> 
 
     require_free(file, force=force)
 
-    made: Backup = state.ask_here(
+    backup: Backup = state.ask_here(
         lambda remit: remit.service.retention.back_up(file.absolute(), verify=verified), code="unused", writes=True
     )
 
-    state.show({**msgspec.structs.asdict(made), "ok": made.ok}, lambda state, _: _print(state, made))
-    return exit_codes.OK if made.ok else exit_codes.DAMAGED
+    state.show({**msgspec.structs.asdict(backup), "ok": backup.ok}, lambda state, _: _print(state, backup))
+    return exit_codes.OK if backup.ok else exit_codes.DAMAGED
 
 
-def _print(state: CommandState, made: Backup) -> None:
+def _print(state: CommandState, backup: Backup) -> None:
     from remit.cli.output import clean, counted
 
     out = state.output.out
-    for problem in made.problems:
+    for problem in backup.problems:
         out.line(f"{out.style('damaged', 'fail')} {clean(problem)}")
-    if not made.ok:
+    if not backup.ok:
         state.note("the journal has this damage too; the backup was not kept")
         return
     checked = (
-        f", {counted(made.events, 'event')} in {counted(made.streams, 'stream')} verified" if made.verified else ""
+        f", {counted(backup.events, 'event')} in {counted(backup.streams, 'stream')} verified"
+        if backup.verified
+        else ""
     )
-    out.line(f"{out.style('ok', 'ok')} {clean(made.file)}  {made.bytes} bytes{checked}")
-    if made.key_file:
-        state.note(f"the journal's key is not in it: keep a copy of {clean(made.key_file)} elsewhere")
+    out.line(f"{out.style('ok', 'ok')} {clean(backup.file)}  {backup.bytes} bytes{checked}")
+    if backup.key_file:
+        state.note(f"the journal's key is not in it: keep a copy of {clean(backup.key_file)} elsewhere")
     state.note(
         "it runs no jobs until it takes the journal's place, and you run `remit trust` and `remit journal activate`"
     )

@@ -109,9 +109,9 @@ def _print(state: CommandState, done: Pruning) -> None:
     for unit in done.pruned:
         package = f"  {unit.file}" if unit.file else ""
         out.line(f"{one_line(unit.stream)}  {unit.state}  {counted(unit.events, 'event')}{one_line(package)}")
-    for left in done.kept:
-        code = f"{left.code}: " if left.code else ""
-        out.line(f"{one_line(left.stream)}  {out.style('stays', 'warn')}  {code}{one_line(left.why)}")
+    for kept_unit in done.kept:
+        code = f"{kept_unit.code}: " if kept_unit.code else ""
+        out.line(f"{one_line(kept_unit.stream)}  {out.style('stays', 'warn')}  {code}{one_line(kept_unit.why)}")
     events = sum(unit.events for unit in done.pruned)
     verb = "would be pruned" if done.dry_run else "pruned"
     out.line(f"{out.style('ok', 'ok')} {counted(len(done.pruned), 'record')} {verb}, {counted(events, 'event')}")

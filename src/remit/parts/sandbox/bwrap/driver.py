@@ -193,13 +193,13 @@ class WarmPool:
     async def _fill(self, key: SandboxKey) -> None:
         await SystemClock().sleep(_PAUSE_S)
         identity().make(self._folder)
-        made = Warm(key, self._folder)
+        warm = Warm(key, self._folder)
         try:
-            await self._start(made)
+            await self._start(warm)
         except BaseException:
-            await self._end(made)
+            await self._end(warm)
             raise
-        self._waiting.append(made)
+        self._waiting.append(warm)
         while len(self._waiting) > self._most:
             await self._end(self._waiting.pop(0))
         self._stay()
@@ -281,11 +281,11 @@ class BwrapDriver:
 
         Keep up to `warm` sandboxes ready, with their workspaces in `folder`, which lies beside those of conversations.
         """
-        self._given = program
+        self._path = program
         self._leaves: Leaves | None = None
         self._runs: dict[str, BwrapRun] = {}
         self._report: ProbeReport | None = None
-        self._found: BwrapProgram | None = None
+        self._program: BwrapProgram | None = None
         self._probing = asyncio.Lock()
         self.pool: Final = WarmPool(warm, folder, self._warmed, self._cooled) if warm and folder is not None else None
 
@@ -329,7 +329,7 @@ class BwrapDriver:
     # --- running
 
     async def _exec(self, spec: Spec, listener: Listener, version: str) -> ProgramRun:
-        if self._found is None:
+        if self._program is None:
             raise AssertionError("nothing runs before the probe")
         if spec.network and not python():
             reason = f"a network needs {' or '.join(PYTHONS)}"
@@ -341,7 +341,7 @@ class BwrapDriver:
         stdin = stdin_of(spec.stdin, spec.feed)
         try:
             filter_ = seccomp.encoded(platform.machine(), spec.rules)
-            run.start(self._found.path, filter_, identity(), stdin, spec.inherited)
+            run.start(self._program.path, filter_, identity(), stdin, spec.inherited)
             if await run.ready():
                 run.begin()
             ended = await run.ended()
@@ -374,12 +374,12 @@ class BwrapDriver:
 
     async def _warmed(self, warm: Warm) -> None:
         """Start a sandbox in which an interpreter waits. Raises SandboxUnavailableError or OSError."""
-        if self._found is None:
+        if self._program is None:
             raise AssertionError("nothing runs before the probe")
         warm.leaf = self._cgroups().take()
         warm.run = BwrapRun(warm.spec(), warm.leaf, quiet)
         filter_ = seccomp.encoded(platform.machine())
-        warm.run.start(self._found.path, filter_, identity(), warm.stdin, warm.given())
+        warm.run.start(self._program.path, filter_, identity(), warm.stdin, warm.given())
         if await warm.run.ready():
             warm.run.release()
         await warm.up()
@@ -437,13 +437,13 @@ class BwrapDriver:
             raise FailedCheckError("seccomp", f"there is no seccomp filter for {machine}", f"Run Remit on {known}.")
         checks.append(IsolationCheck("seccomp", ok=True, detail=seccomp.digest(machine)))
         try:
-            self._found = await asyncio.to_thread(find, self._given)
+            self._program = await asyncio.to_thread(find, self._path)
         except (NoProgramError, OSError) as error:
             raise FailedCheckError("bwrap", str(error), INSTALL) from error
-        checks.append(IsolationCheck("bwrap", ok=True, detail=f"{self._found.path} {self._found.version}"))
+        checks.append(IsolationCheck("bwrap", ok=True, detail=f"{self._program.path} {self._program.version}"))
         if problem := limiting.problem():
             raise FailedCheckError("limits", problem, "Install util-linux, or run Remit as a plain user.")
-        execution = await self._trial(self._found)
+        execution = await self._trial(self._program)
         checks.append(IsolationCheck("namespaces", ok=True, detail="the whole command line ran"))
         return execution
 

@@ -314,7 +314,7 @@ class BwrapRun:
         """
         if self._door is None:
             return
-        self._proxy = Proxy(self.spec.network, private=self.spec.private, listener=self.spec.heard)
+        self._proxy = Proxy(self.spec.network, private=self.spec.private, listener=self.spec.listener)
         try:
             await self._proxy.serve(_network_door(self._door))
         except OSError as error:
@@ -466,7 +466,7 @@ class BwrapRun:
         elif counted is not None and counted.out_of_pids:
             self.limit = "pids"
         elif self._watch is not None:
-            self.limit = self._watch.found
+            self.limit = self._watch.exceeded
 
     def _usage(self, wall_ms: int, counted: Counted | None) -> RunUsage:
         if counted is not None and self._leaf is not None:
@@ -476,7 +476,7 @@ class BwrapRun:
                 memory_bytes=counted.memory_bytes,
                 mechanism=f"cgroup v{self._leaf.version}",
             )
-        usage = self._watch.seen if self._watch is not None else None
+        usage = self._watch.usage if self._watch is not None else None
         if usage is None:
             return RunUsage(wall_ms=wall_ms)
         return RunUsage(

@@ -46,13 +46,13 @@ def profile(machine: str) -> bytes:
     ]
     for name in sorted(numbers.keys() & REFUSED.keys()):
         calls += _tested(name, REFUSED[name])
-    made = {
+    document = {
         "defaultAction": "SCMP_ACT_ERRNO",
         "defaultErrnoRet": errno.ENOSYS,
         "architectures": [_NAMES[machine]],
         "syscalls": calls,
     }
-    return json.dumps(made, separators=(",", ":")).encode()
+    return json.dumps(document, separators=(",", ":")).encode()
 
 
 def _refusal(names: list[str], error: int) -> dict[str, Any]:

@@ -110,8 +110,8 @@ def _unless_completed(state: CommandState, ends: list[End]) -> None:
     """Print how a job was left, unless it came to a result, which is printed as the run's."""
     from remit.cli.ends import present
 
-    if left := [end for end in ends if end.row.state != "completed"]:
-        present(state, left)
+    if incomplete := [end for end in ends if end.row.state != "completed"]:
+        present(state, incomplete)
 
 
 def _told(state: CommandState, started: Started) -> int:

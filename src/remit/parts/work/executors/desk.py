@@ -179,7 +179,7 @@ class WorktreeTools(Toolset):
             truncated=max(ending.stdout_bytes, ending.stderr_bytes) > _SHOWN,
         )
 
-    async def _status(self, _asked: NoArgs, _ctx: CallContext) -> StatusResult:
+    async def _status(self, _args: NoArgs, _ctx: CallContext) -> StatusResult:
         head, status, diff = await self._site.tree.look()
         long = max(len(status), len(diff)) > _SHOWN
         return StatusResult(head=head, status=status[:_SHOWN], diff=diff[:_SHOWN], truncated=long)

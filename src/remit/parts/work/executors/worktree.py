@@ -72,9 +72,9 @@ class LeftInCheckout(NamedTuple):
         return f"{line(self.path)} ({self.reason})"
 
 
-def shown(left: Sequence[LeftInCheckout]) -> str:
+def shown(entries: Sequence[LeftInCheckout]) -> str:
     """Return what was left out in words; the weightiest first."""
-    ranked = sorted(left, key=lambda each: each.standing)
+    ranked = sorted(entries, key=lambda each: each.standing)
     more = f" and {len(ranked) - _SHOWN} more" if len(ranked) > _SHOWN else ""
     return ", ".join(str(each) for each in ranked[:_SHOWN]) + more
 
@@ -105,23 +105,23 @@ async def left_out_of(run: Git, base: str) -> tuple[LeftInCheckout, ...]:
     changed = await run.items("diff", "--cached", "--name-only", "--no-renames", "-z", base, "--")
     standing = not any(PurePosixPath(path).name == _IGNORING for path in changed)
     own = [".git"] if (run.tree / ".git").is_dir() else []
-    left = [LeftInCheckout(path, "a repository of its own") for path in (*own, *_nested(run.tree))]
-    left += [LeftInCheckout(path, "a submodule") for path in await _gitlinks(run) if _holds(run.tree / path)]
-    left += [LeftInCheckout(_note(path), "notes of its tool", standing=True) for path in notes]
+    entries = [LeftInCheckout(path, "a repository of its own") for path in (*own, *_nested(run.tree))]
+    entries += [LeftInCheckout(path, "a submodule") for path in await _gitlinks(run) if _holds(run.tree / path)]
+    entries += [LeftInCheckout(_note(path), "notes of its tool", standing=True) for path in notes]
     for path, name in (await _filtered(run, base, differ)).items():
-        left.append(LeftInCheckout(path, f"under the filter {name}, which is not run"))
-    left += [LeftInCheckout(path.rstrip("/"), "ignored", standing) for path in ignored]
+        entries.append(LeftInCheckout(path, f"under the filter {name}, which is not run"))
+    entries += [LeftInCheckout(path.rstrip("/"), "ignored", standing) for path in ignored]
     outermost: dict[str, LeftInCheckout] = {}
-    for each in left:
+    for each in entries:
         if outermost.keys().isdisjoint({each.path, *map(str, PurePosixPath(each.path).parents)}):
             outermost[each.path] = each
     return tuple(outermost.values())
 
 
-def moved(tree: Path, left: Iterable[LeftInCheckout], keep: Path) -> None:
+def moved(tree: Path, entries: Iterable[LeftInCheckout], keep: Path) -> None:
     """Move what no commit holds out of a checkout; of what was to be left out, what is not large. Raise OSError."""
     room = _KEPT
-    for size, each in sorted((_size(tree / each.path) if each.standing else 0, each) for each in left):
+    for size, each in sorted((_size(tree / each.path) if each.standing else 0, each) for each in entries):
         room -= size
         if room >= 0:
             place = keep / each.path

@@ -378,8 +378,8 @@ class Forgejo(RemoteForge):
             known = {row["name"]: row["id"] async for row in self._client.rows(self.path("labels"), **self.page)}
         for label in labels:
             if label not in known:
-                made = await self._client.send("POST", self.path("labels"), {"name": label, "color": _GREY})
-                known[label] = made["id"]
+                created = await self._client.send("POST", self.path("labels"), {"name": label, "color": _GREY})
+                known[label] = created["id"]
         return [known[label] for label in labels]
 
 

@@ -62,9 +62,9 @@ class LocalForge:
 
     async def create_issue(self, title: str, body: str, labels: Sequence[str], *, key: str) -> IssueRef:
         mark = f"key:{sha256(key.encode())[:32]}"
-        made = await self._journal.heads(HeadQuery(kind=STREAM_KIND, labels={mark: "yes"}, limit=1))
-        if made:
-            return _issue_of(made[0])
+        known = await self._journal.heads(HeadQuery(kind=STREAM_KIND, labels={mark: "yes"}, limit=1))
+        if known:
+            return _issue_of(known[0])
         newest = await self._journal.heads(HeadQuery(kind=STREAM_KIND, limit=1))
         number = _issue_of(newest[0]).number + 1 if newest else 1
         packed = pack(as_json(body))
