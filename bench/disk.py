@@ -12,10 +12,12 @@ _names = count()
 
 
 class Disk(apsw.VFS):
-    """Passes everything on, and counts."""
+    """Passes everything on, and counts.
+
+    It becomes what SQLite uses where no file layer is named, so that floors and Remit run on the same disk.
+    """
 
     def __init__(self) -> None:
-        """Becomes what SQLite uses where no file layer is named, so that floors and Remit run on the same disk."""
         self.flushes = 0
         """Of write-ahead logs."""
         self.below = apsw.vfs_names()[0]

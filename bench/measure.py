@@ -174,10 +174,12 @@ def _ratio(unit: Unit, values: Sequence[Reading], others: Sequence[Reading]) -> 
 
 
 class Watch:
-    """Seconds since it was made, by the clock and of the processor."""
+    """Seconds since it was made, by the clock and of the processor.
+
+    `server` gives the processor seconds of a server beside this process.
+    """
 
     def __init__(self, server: Callable[[], float] = float) -> None:
-        """`server` gives the processor seconds of a server beside this process."""
         self._server = server
         self._cpu = self._used()
         self._began = time.perf_counter()

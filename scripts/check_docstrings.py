@@ -1,7 +1,8 @@
 """Keep docstrings useful: `python scripts/check_docstrings.py` fails on a missing one, and on one that asks.
 
 A method that implements a port is documented there and needs none: one without a docstring is wrong only if no other
-method of its name has one, and no class has a field of its name.
+method of its name has one, and no class has a field of its name; one that repeats that of the port is. `__init__` has
+none: its class says what it takes.
 
 A docstring begins with a verb or a noun, not with What, Who or How, one of a function neither with Whether, Why, Where,
 When or Which; one behind a field as well. Left alone are those of structs: they stand in JSON schemas, whose hashes are
@@ -35,7 +36,7 @@ def findings(sources: Mapping[str, str]) -> list[str]:
     classes = [
         (path, node) for path, tree in trees.items() for node in ast.walk(tree) if isinstance(node, ast.ClassDef)
     ]
-    return [*_undocumented(classes), *_asking(trees, _structs([node for _, node in classes]))]
+    return [*_undocumented(classes), *_said_before(classes), *_asking(trees, _structs([node for _, node in classes]))]
 
 
 def _undocumented(classes: Sequence[tuple[str, ast.ClassDef]]) -> Iterator[str]:
@@ -50,6 +51,21 @@ def _undocumented(classes: Sequence[tuple[str, ast.ClassDef]]) -> Iterator[str]:
     for method in methods:
         if not method.is_documented and method.name not in known:
             yield f"{method.place}: {method.name} has no docstring, and implements nothing that has one"
+
+
+def _said_before(classes: Sequence[tuple[str, ast.ClassDef]]) -> Iterator[str]:
+    documented = [
+        (f"{path}:{member.lineno}", member.name, " ".join(text.split()), "Protocol" in map(_name, node.bases))
+        for path, node in classes
+        for member in node.body
+        if isinstance(member, ast.FunctionDef | ast.AsyncFunctionDef) and (text := ast.get_docstring(member))
+    ]
+    ports = {(name, text) for _, name, text, is_port in documented if is_port}
+    for place, name, text, is_port in documented:
+        if name == "__init__":
+            yield f"{place}: the docstring of the class says what __init__ takes"
+        elif not is_port and (name, text) in ports:
+            yield f"{place}: {name} repeats the docstring of its port"
 
 
 def _methods(path: str, node: ast.ClassDef) -> Iterator[Method]:

@@ -25,10 +25,12 @@ TURNS = 100
 
 
 class Meter:
-    """Measures steps per second, and the processor time of this program and of a server beside it."""
+    """Measures steps per second, and the processor time of this program and of a server beside it.
+
+    `server` gives the seconds of processor time that a server has used.
+    """
 
     def __init__(self, server: Callable[[], float] | None = None) -> None:
-        """`server` gives the seconds of processor time that a server has used."""
         self._server = server
         self._began = self._cpu = 0.0
 

@@ -84,7 +84,15 @@ class Job(JobHandle[T]):
 
 
 class Remit:
-    """One process's hold on a journal: starts jobs, works on them, answers for them."""
+    """One process's hold on a journal: starts jobs, works on them, answers for them.
+
+    It opens nothing before `async with`. `journal` and `policy` stand in for the settings of those names, also of
+    `settings`. Those come from `remit.settings.load`; without them, remit.toml and the environment are read. Raises
+    SettingsError for a value that does not fit, UsageError for an empty `journal` or `versions` that lack a method.
+    `work=False` leaves jobs to other processes. `always_replay` runs every recipe again from its journal after each
+    step, for tests. `versions` gives tools their versions where providers give none, and stands in for the journal as
+    the registry of what ran.
+    """
 
     def __init__(
         self,
@@ -102,15 +110,6 @@ class Remit:
         report: Report | None = None,
         versions: ToolVersionRegistry | None = None,
     ) -> None:
-        """Open nothing before `async with`.
-
-        `journal` and `policy` stand in for the settings of those names, also of `settings`. Those come from
-        `remit.settings.load`; without them, remit.toml and the environment are read. Raises SettingsError for a value
-        that does not fit, UsageError for an empty `journal` or `versions` that lack a method. `work=False` leaves jobs
-        to other processes. `always_replay` runs every recipe again from its journal after each step, for tests.
-        `versions` gives tools their versions where providers give none, and stands in for the journal as the registry
-        of what ran.
-        """
         flags: dict[str, Any] = {}
         if journal is not None:
             flags["journal.url"] = os.fspath(journal)
@@ -237,7 +236,6 @@ class Remit:
 
     @property
     def parts(self) -> tuple[Capability, ...]:
-        """The parts that ship, and those that the settings name. Raises UsageError."""
         return self.runtime.parts
 
     @property

@@ -200,7 +200,16 @@ class NondeterminismError(RunError):
 
 
 class ProviderError(Exception):
-    """Raised by a provider when a call cannot succeed; `cause` is a provider code of the tools contract."""
+    """Raised by a provider when a call cannot succeed; `cause` is a provider code of the tools contract.
+
+    The provider's own `cause` is None where the tool itself failed. `code` overrides the outcome code that the gateway
+    would derive from the cause, if it is one that a call can end with; any other code is taken as the cause. `detail`
+    is JSON for faces that speak the provider's language; `frames` say where an exception behind it came from.
+    `evidence` are candidates (`EvidenceCandidate`), kept as those of a result are. `effect` says what is known of what
+    the call did, where the cause does not: `InvalidInput`, `ToolNotFound` and `AuthError` say that it did nothing.
+    `again_ms` is how long a job waits, parked, before it makes a call again that a limit beyond the provider refused.
+    `repaired` says what was repaired in what is told, as of a result.
+    """
 
     def __init__(
         self,
@@ -215,16 +224,6 @@ class ProviderError(Exception):
         again_ms: int | None = None,
         repaired: Mapping[str, int] | None = None,
     ) -> None:
-        """Keep the provider's own `cause`, None where the tool itself failed.
-
-        `code` overrides the outcome code that the gateway would derive from the cause, if it is one that a call can
-        end with; any other code is taken as the cause. `detail` is JSON for faces that
-        speak the provider's language; `frames` say where an exception behind it came from. `evidence` are candidates
-        (`EvidenceCandidate`), kept as those of a result are. `effect` says what is known of what the call did, where
-        the cause does not: `InvalidInput`, `ToolNotFound` and `AuthError` say that it did nothing. `again_ms` is how
-        long a job waits, parked, before it makes a call again that a limit beyond the provider refused. `repaired` says
-        what was repaired in what is told, as of a result.
-        """
         self.again_ms = again_ms
         self.repaired = repaired
         self.effect = effect

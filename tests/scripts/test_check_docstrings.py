@@ -54,3 +54,12 @@ def test_the_docstring_of_a_struct_stands_in_its_schema_and_may_stay() -> None:
     assert findings({"a.py": bases}) == []
     [problem] = findings({"a.py": bases + "\n    size: int = 0\n    'How many.'"})
     assert problem == "a.py:7: begin with a verb or a noun, not with 'How'"
+
+
+def test_a_docstring_stands_once_on_the_class_and_on_the_port() -> None:
+    port = PORT.replace("class Port", "class Port(Protocol)")
+    [problem] = findings({"a.py": port, "b.py": "class Adapter:\n    def close(self): 'Release everything.'; return 1"})
+    assert problem == "b.py:2: close repeats the docstring of its port"
+    assert findings({"a.py": port, "b.py": "class Adapter:\n    def close(self): 'Release the file.'; return 1"}) == []
+    [problem] = findings({"b.py": "class Adapter:\n    def __init__(self, file): 'Take a file.'; self.file = file"})
+    assert problem == "b.py:2: the docstring of the class says what __init__ takes"

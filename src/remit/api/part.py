@@ -92,7 +92,11 @@ _ordered: Final = msgspec.json.Encoder(order="deterministic").encode
 
 
 class Api:
-    """The API, as a part of the server."""
+    """The API, as a part of the server.
+
+    It serves `routes` over `service`; with `counts_warnings`, answers say what the schema gate let pass. A body has
+    `body_s` seconds to arrive. `readers` are told of every answer to a GET request before it leaves.
+    """
 
     def __init__(
         self,
@@ -104,10 +108,6 @@ class Api:
         body_s: float = BODY_S,
         readers: Sequence[Reader] = (),
     ) -> None:
-        """Serve `routes` over `service`; with `counts_warnings`, answers say what the schema gate let pass.
-
-        A body has `body_s` seconds to arrive. `readers` are told of every answer to a GET request before it leaves.
-        """
         self._readers = tuple(readers)
         self._body_s = body_s
         self._service = service

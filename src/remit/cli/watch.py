@@ -257,16 +257,16 @@ class Silent:
     """Shows nothing."""
 
     def show(self, jobs: Sequence[JobStory]) -> None:
-        """Something may have changed."""
+        pass
 
     def pause(self) -> None:
-        """Leave the terminal to a question."""
+        pass
 
     def go_on(self) -> None:
-        """The question is answered."""
+        pass
 
     def parked(self, job: JobStory) -> None:
-        """The job waits for someone, and so do we."""
+        pass
 
     def progress(self, job: str, done: float | None, total: float | None, message: str) -> None:
         """A recipe or a tool says how far it is."""

@@ -47,17 +47,16 @@ _LONGEST_S: Final = 86_400.0
 
 
 class RemoteRemit:
-    """A hold on a server of `remit serve`. The jobs run there; this process only asks."""
+    """A hold on a server of `remit serve`. The jobs run there; this process only asks.
+
+    It sends nothing before `async with`. `token` is the bearer token; None takes it from REMIT_TOKEN, or from the login
+    there. An answer may take `timeout_s` seconds to begin. Raises UsageError for an invalid URL, or one to which a
+    token would be sent unencrypted.
+    """
 
     def __init__(
         self, url: str, token: str | None = None, *, timeout_s: float = 30.0, clock: Clock | None = None
     ) -> None:
-        """Nothing is sent before `async with`.
-
-        `token` is the bearer token; None takes it from REMIT_TOKEN, or from `remit login` there. An answer may take
-        `timeout_s` seconds to begin.
-        Raise UsageError for an invalid URL, or one to which a token would be sent unencrypted.
-        """
         secret = (os.environ.get(TOKEN) or login_token(os.environ, url)) if token is None else token
         self._connection = ServerConnection(url, secret, timeout_s=timeout_s, clock=clock)
         self.service: Service = service_at(self._connection)

@@ -34,13 +34,13 @@ _PRUNE_S: Final = 3_600
 
 
 class Holding:
-    """Runs a pass for each lease, renews the leases, and tells passes when they were woken."""
+    """Runs a pass for each lease, renews the leases, and tells passes when they were woken.
+
+    Leases last `lease_s` seconds and are renewed at a third of that. `changed` is called when a pass ended, when heads
+    changed, and when it all stops.
+    """
 
     def __init__(self, work: Work, *, lease_s: float, changed: Callable[[], None]) -> None:
-        """Leases last `lease_s` seconds and are renewed at a third of that.
-
-        `changed` is called when a pass ended, when heads changed, and when it all stops.
-        """
         self.owner = str(Owner.this())
         self.keeper = ""
         """This owner, if the streams are kept for its process while they wait."""
@@ -99,7 +99,6 @@ class Holding:
 
     @property
     def running(self) -> list[str]:
-        """Streams under way."""
         return list(self._passes)
 
     def __contains__(self, stream: str) -> bool:

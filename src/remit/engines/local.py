@@ -189,13 +189,13 @@ _BATCH: Final = 64
 
 
 class LocalEngine:
-    """Runs due streams of one kind and one journal, several at once."""
+    """Runs due streams of one kind and one journal, several at once.
+
+    It runs `concurrency` streams at once; leases last `lease_s` seconds and are renewed at a third of that. `settings`
+    is the file that the process runs with.
+    """
 
     def __init__(self, work: Work, *, concurrency: int, lease_s: float, settings: SettingsFile = NO_FILE) -> None:
-        """`concurrency` streams at once; leases last `lease_s` seconds and are renewed at a third of that.
-
-        `settings` is the file that the process runs with.
-        """
         self._settings = settings
         self._work = work
         self._clock = work.journal.clock

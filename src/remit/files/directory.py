@@ -67,13 +67,13 @@ class WalkEntry(NamedTuple):
 
 
 class ConfinedDirectory:
-    """A folder, and what can be reached inside it."""
+    """A folder, and what can be reached inside it.
+
+    It stays in `root`, or in the folder that `inside` leads to from there. `root` may itself be reached through links:
+    the person who owns the machine named it. `inside` may not.
+    """
 
     def __init__(self, root: Path, inside: Sequence[str] = ()) -> None:
-        """Stay in `root`, or in the folder that `inside` leads to from there.
-
-        `root` may itself be reached through links: the person who owns the machine named it. `inside` may not.
-        """
         self.root = root
         self.inside = tuple(inside)
 

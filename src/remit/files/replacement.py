@@ -153,13 +153,13 @@ def is_ours(name: str) -> bool:
 
 
 class Roots:
-    """The roots by the name an agent knows them by; the only one has no name."""
+    """The roots by the name an agent knows them by; the only one has no name.
+
+    A root reached twice counts once. Nothing in `decisive` is changed, nor below it; nothing in `private` is read,
+    listed or searched either.
+    """
 
     def __init__(self, folders: Sequence[Path], decisive: Sequence[Path] = (), private: Sequence[Path] = ()) -> None:
-        """Resolve the folders; a root reached twice counts once.
-
-        Nothing in `decisive` is changed, nor below it; nothing in `private` is read, listed or searched either.
-        """
         self._decisive = Closed(decisive)
         self._private = Closed(private)
         resolved = list(dict.fromkeys(folder.resolve() for folder in folders))

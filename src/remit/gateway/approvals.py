@@ -48,13 +48,13 @@ _log: Final = logging.getLogger("remit.gateway")
 
 
 class RememberedApprovals:
-    """Keeps, lists and revokes them."""
+    """Keeps, lists and revokes them.
+
+    They stand in `journal`; if they do not `count`, none is ever active and none is made. `confirmations` say what was
+    approved, and which answers count.
+    """
 
     def __init__(self, journal: Journal, confirmations: Confirmations, *, count: bool = True) -> None:
-        """Keep them in `journal`; if they do not `count`, none is ever active and none is made.
-
-        `confirmations` say what was approved, and which answers count.
-        """
         self._journal = journal
         self._confirmations = confirmations
         self.count = count

@@ -67,7 +67,12 @@ async def _reach_nothing(_keys: Iterable[str]) -> None:
 
 
 class Readiness:
-    """Asks the dependencies how they are."""
+    """Asks the dependencies how they are.
+
+    Probes, by dependency key, answer fast, from what their owners already know. A dependency whose probe fails, or
+    takes longer than `timeout_s`, is not ready; nor is one that is `required` and has no probe. A call that needs one
+    that was not reached yet has it connected by `reach` first.
+    """
 
     def __init__(
         self,
@@ -78,11 +83,6 @@ class Readiness:
         reach: Reach = _reach_nothing,
         timeout_s: float = PROBE_TIMEOUT_S,
     ) -> None:
-        """Take probes by dependency key; they answer fast, from what their owners already know.
-
-        A dependency whose probe fails, or takes longer than `timeout_s`, is not ready; nor is one that is `required`
-        and has no probe. A call that needs one that was not reached yet has it connected by `reach` first.
-        """
         self._clock = clock
         self._own_probes = dict(probes)
         self._added: dict[str, Probe] = {}

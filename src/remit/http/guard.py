@@ -53,7 +53,11 @@ _PORTS: Final = {"http": "80", "https": "443"}
 
 
 class Guard:
-    """Looks at a request before anything of it is read."""
+    """Looks at a request before anything of it is read.
+
+    It is known as `names` and nothing else; it lets in bearers of `tokens` and of tokens of `issuers`, and `people`.
+    Without any of these, it lets everyone in.
+    """
 
     def __init__(
         self,
@@ -63,10 +67,6 @@ class Guard:
         issuers: Issuers | None = None,
         people: People | None = None,
     ) -> None:
-        """Be known as `names` and nothing else; let in bearers of `tokens` and of tokens of `issuers`, and `people`.
-
-        Without any of these, let everyone in.
-        """
         self._names = frozenset(f"[{name}]" if ":" in name else name.lower() for name in names)
         self._tokens = tuple(tokens)
         self._clock = clock

@@ -42,7 +42,11 @@ _TYPES: Final = frozenset({"", "jwt", "at+jwt", "application/at+jwt"})
 
 
 class Issuers:
-    """The issuers whose tokens count."""
+    """The issuers whose tokens count.
+
+    They let in by `grants`, the first of an issuer's that fits; no one as a principal that is `taken`. Clients reach us
+    at `url`, or else at the host that they name, by `scheme`.
+    """
 
     def __init__(
         self,
@@ -54,10 +58,6 @@ class Issuers:
         scheme: str = "http",
         resolve: Resolver = resolved,
     ) -> None:
-        """Let in by `grants`, the first of an issuer's that fits; no one as a principal that is `taken`.
-
-        Clients reach us at `url`, or else at the host that they name, by `scheme`.
-        """
         self._grants = tuple(grants)
         self._clock = clock
         self._taken = taken

@@ -46,13 +46,13 @@ _KEPT_BACK: Final = 256
 
 
 class Connections:
-    """The connections that a server holds; what makes the protocol of each."""
+    """The connections that a server holds; what makes the protocol of each.
+
+    A handshake, and the headers of each request, have so many seconds; `most` connections are held at once, 0 for as
+    many as the descriptors of this process allow.
+    """
 
     def __init__(self, head_s: float, most: int = 0, tls: ssl.SSLContext | None = None) -> None:
-        """Give a handshake, and the headers of each request, so many seconds; hold `most` connections at once.
-
-        0 stands for as many as the descriptors of this process allow.
-        """
         self.head_s = head_s
         self.tls = tls
         self._most = most or _allowed()

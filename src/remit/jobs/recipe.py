@@ -430,7 +430,10 @@ def shown(parameter: inspect.Parameter) -> str:
 
 
 class Recipes:
-    """The recipes a process knows, by name and declared version; the one registered last runs new jobs of its name."""
+    """The recipes a process knows, by name and declared version; the one registered last runs new jobs of its name.
+
+    Those of `loaders`, by their names, came before the others and are loaded when one is used.
+    """
 
     def __init__(
         self,
@@ -438,7 +441,6 @@ class Recipes:
         code_version: str = "",
         loaders: Mapping[str, Callable[[], Recipe[..., Any]]] = MappingProxyType({}),
     ) -> None:
-        """Take the recipes; those of `loaders`, by their names, came before them and are loaded when one is used."""
         self._by_name: dict[str, dict[str, Recipe[..., Any]]] = {}
         self._code_version = code_version
         self._loaders = dict(loaders)

@@ -25,7 +25,11 @@ _PATIENCE_S: Final = 5.0
 
 
 class JobRunner:
-    """Runs leased jobs with the services of this process."""
+    """Runs leased jobs with the services of this process.
+
+    `report` is called with job, done, total and message; `worker` is this process in words. `step_by_step` ends
+    executions after each effect.
+    """
 
     kind: Final = KIND
     """The kind of the streams it works on."""
@@ -46,10 +50,6 @@ class JobRunner:
         skills: Skills = NO_SKILLS,
         step_by_step: bool = False,
     ) -> None:
-        """`report` is called with job, done, total and message; `worker` is this process in words.
-
-        `step_by_step` ends executions after each effect.
-        """
         self.journal = journal
         self._services = JobServices(
             journal=journal,

@@ -60,7 +60,12 @@ _LOOKS: Final = 20
 
 
 class CommitThread:
-    """Commits groups and runs tasks, in the order they were submitted."""
+    """Commits groups and runs tasks, in the order they were submitted.
+
+    Making it starts it. `written` is called on the loop after each group, and told whether that changed heads. `write`
+    commits one group and tells the outcome of each commit; where it raises, none of the group was written. `at_once`
+    does the same on the event loop, or returns None where it would have to wait for someone's lock.
+    """
 
     def __init__(
         self,
@@ -69,11 +74,6 @@ class CommitThread:
         written: Callable[[bool], None],
         at_once: Callable[[Sequence[Commit]], Outcomes | None] | None = None,
     ) -> None:
-        """Start it. `written` is called on the loop after each group, and told whether that changed heads.
-
-        `write` commits one group and tells the outcome of each commit; where it raises, none of the group was written.
-        `at_once` does the same on the event loop, or returns None where it would have to wait for someone's lock.
-        """
         self._write = write
         self._at_once = at_once
         self._written = written

@@ -52,13 +52,13 @@ _PRUNED: Final = 100
 
 
 class Journal:
-    """Append-only streams with heads, leases and blobs, over any storage backend."""
+    """Append-only streams with heads, leases and blobs, over any storage backend.
+
+    The store is opened; `clock` stamps events and decides what is due, `salt` hides values about a subject. `seals`
+    seal the head with every append; a head whose seal does not hold is not believed then.
+    """
 
     def __init__(self, store: Store, clock: Clock | None = None, salt: Salt = salt, seals: Seals | None = None) -> None:
-        """Use an opened store; `clock` stamps events and decides what is due, `salt` hides values about a subject.
-
-        `seals` seal the head with every append; a head whose seal does not hold is not believed then.
-        """
         self.folds, self.cut, self.compact, self.snapshot = Folds(store), store.cut, store.compact, store.snapshot
         self.missing, self.answers = store.missing, store.answers
         self.leases, self.routes, self.wakes, self.integrity = store.leases, store.routes, store.wakes, store.integrity
@@ -85,7 +85,6 @@ class Journal:
         return self._store.url
 
     def backlog(self) -> int:
-        """Bytes submitted and not yet written."""
         return self._store.backlog
 
     # --- writing
@@ -253,7 +252,6 @@ class Journal:
         return await self._store.head(stream)
 
     async def heads(self, query: HeadQuery) -> list[StreamHead]:
-        """Heads that match, newest stream first."""
         return await self._store.heads(query)
 
     async def read(self, stream: str, after: int = 0) -> list[Event]:

@@ -109,13 +109,13 @@ class FileBell:
 
 
 class JournalMarks:
-    """Marks of one opened journal; used on its event loop only."""
+    """Marks of one opened journal; used on its event loop only.
+
+    `others` is a cheap number that changes with every write of another process; None: there is none that writes. It may
+    return None where it cannot tell at the moment, and raise JournalError. `bell` rings at such a write.
+    """
 
     def __init__(self, others: Callable[[], int | None] | None = None, bell: FileBell | None = None) -> None:
-        """`others` is a cheap number that changes with every write of another process; None: there is none that writes.
-
-        It may return None where it cannot tell at the moment, and raise JournalError. `bell` rings at such a write.
-        """
         self._others = others
         self._bell = bell
         self._stirred = monotonic()

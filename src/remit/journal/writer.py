@@ -43,7 +43,9 @@ class StreamWriter:
 
     It computes sequence and hash ahead of the storage, so that many appends can be under way at once; the storage
     compares them with the head in the transaction that writes. After one refusal or failure every later append raises
-    that error: what was written before stays, what came after was never there.
+    that error: what was written before stays, what came after was never there. It goes on from `head`; without one, the
+    first append creates the stream. `seals` seal what it writes. A head whose seal does not hold is not gone on from:
+    every append of events raises that `doubt`.
     """
 
     __slots__ = (
@@ -64,10 +66,6 @@ class StreamWriter:
     def __init__(
         self, stream: str, kind: str, clock: Clock, head: StreamHead | None = None, seals: Seals | None = None
     ) -> None:
-        """Go on from `head`; without one, the first append creates the stream. `seals` seal what it writes.
-
-        A head whose seal does not hold is not gone on from: every append of events raises that `doubt`.
-        """
         self.stream = stream
         self.root = "/".join(stream.split("/", 2)[:2])
         """The root that names of streams that are written together have in common."""

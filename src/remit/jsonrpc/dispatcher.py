@@ -55,7 +55,11 @@ MAX_REQUESTS: Final = 1_000
 
 
 class Dispatcher:
-    """One side's half of a conversation."""
+    """One side's half of a conversation.
+
+    `inline` names requests that are answered before anything after them is looked at; `lasting`, streams.
+    `answers_invalid` has what is not JSON-RPC answered with an error, as a server does.
+    """
 
     def __init__(
         self,
@@ -65,10 +69,6 @@ class Dispatcher:
         lasting: frozenset[str] = frozenset(),
         answers_invalid: bool = False,
     ) -> None:
-        """`inline` names requests that are answered before anything after them is looked at; `lasting`, streams.
-
-        `answers_invalid` has what is not JSON-RPC answered with an error, as a server does.
-        """
         self._wire = wire
         self._inline = inline
         self._lasting = lasting

@@ -48,7 +48,11 @@ class PeerAsker(Protocol):
 
 
 class Inbound:
-    """The context of a handler: what it may do with the request it serves."""
+    """The context of a handler: what it may do with the request it serves.
+
+    What is said about the request goes over `wire`; `asking` asks the peer back, where that can be done. `caller` is
+    who made it, as far as the transport knows.
+    """
 
     __slots__ = ("_asking", "_open", "_token", "caller", "cancelled", "request_id", "task", "wire")
 
@@ -61,10 +65,6 @@ class Inbound:
         asking: PeerAsker | None,
         caller: object = None,
     ) -> None:
-        """Send what is said about it over `wire`; `asking` asks the peer back, where that can be done.
-
-        `caller` is who made it, as far as the transport knows.
-        """
         meta = (params or {}).get("_meta")
         self._token = as_request_id(meta.get("progressToken")) if isinstance(meta, dict) else None
         self._asking = asking
@@ -131,7 +131,6 @@ class Batch:
             self._answers.append(message.body)
 
     async def drained(self) -> None:
-        """Wait while the other side is too slow to take more."""
         await self._wire.drained()
 
     def send_after(self, tasks: Iterable[asyncio.Task[None] | None]) -> None:

@@ -179,7 +179,12 @@ class UnknownToolError(MCPError):
 
 
 class ToolServer:
-    """One server towards any number of clients."""
+    """One server towards any number of clients.
+
+    It offers what `names` shows; `principal` is the caller if the transport does not know better. What `relay` passes
+    on is offered beside the tools. `confirm` is the command that decides on calls that wait; `terms` are those of
+    clients whose tables say nothing else.
+    """
 
     def __init__(
         self,
@@ -193,11 +198,6 @@ class ToolServer:
         terms: AskingTerms = AskingTerms(),  # noqa: B008 - a value
         clock: Clock = SystemClock(),  # noqa: B008 - without a state
     ) -> None:
-        """Offer what `names` shows; `principal` is the caller if the transport does not know better.
-
-        What `relay` passes on is offered beside the tools. `confirm` is the command that decides on calls that wait;
-        `terms` are those of clients whose tables say nothing else.
-        """
         self._service = service
         self._principal = principal
         self._transport = transport

@@ -27,7 +27,11 @@ _REASON: Final = 500
 
 
 class ModelFault(Exception):  # noqa: N818 - a fault of the provider or of the request, named as people say it
-    """A model gave no reply."""
+    """A model gave no reply.
+
+    `reason` is for people; `after_s` are the seconds that the provider wants to be left alone, if it says so. `unsent`:
+    the provider certainly did not get the request, so it cannot charge for it.
+    """
 
     code: ClassVar[Code] = Code.MODEL_FAILED
     retry: Retry = "none"
@@ -44,10 +48,6 @@ class ModelFault(Exception):  # noqa: N818 - a fault of the provider or of the r
         request_id: str = "",
         unsent: bool = False,
     ) -> None:
-        """Keep a `reason` for people, and the seconds that the provider wants to be left alone, if it says so.
-
-        `unsent`: the provider certainly did not get the request, so it cannot charge for it.
-        """
         if unsent:
             self.billed = "no"
         self.reason = line(reason or self.code.meaning, _REASON)

@@ -43,10 +43,12 @@ class Fold(NamedTuple):
 
 
 class Scale:
-    """Places instants between 0 and WIDTH."""
+    """Places instants between 0 and WIDTH.
+
+    What it places lies between `since` and `until`; `origin` is the beginning of the job, if that is earlier.
+    """
 
     def __init__(self, busy: Iterable[Span], since: int, until: int, *, fold: bool = True, origin: int = -1) -> None:
-        """Place what lies between two instants; `origin` is the beginning of the job, if that is earlier."""
         until = max(until, since + 1)
         self.window = Span(since, until)
         self._origin = since if origin < 0 else origin

@@ -95,7 +95,11 @@ class _Indexed(NamedTuple):
 
 
 class Policy:
-    """Every configured rule; immutable."""
+    """Every configured rule; immutable.
+
+    `overlays` are what some calls add to them. `taint` is what becomes of a call with untrusted arguments if no rule
+    says so; rules of a job may name `groups`. Raises PolicyError if two rules have the same id.
+    """
 
     def __init__(
         self,
@@ -105,10 +109,6 @@ class Policy:
         taint: Taint = "ask",
         groups: Groups = NO_GROUPS,
     ) -> None:
-        """The configured rules, and what some calls add to them. Raises PolicyError if two rules have the same id.
-
-        `taint` is what becomes of a call with untrusted arguments if no rule says so; rules of a job may name `groups`.
-        """
         self.groups: Final = groups
         self._configured: Final = tuple(rules)
         self._taint: Final[Taint] = taint

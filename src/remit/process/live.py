@@ -15,10 +15,12 @@ _HELD: Final = 16_000
 
 
 class LiveLines:
-    """A listener that reports whole lines as progress: all of them, and at the end what has no line end."""
+    """A listener that reports whole lines as progress: all of them, and at the end what has no line end.
+
+    `hide` masks what else is secret in a text.
+    """
 
     def __init__(self, progress: Callable[[float, float | None, str], None], hide: Callable[[str], str] = str) -> None:
-        """Report to `progress`; `hide` masks what else is secret in a text."""
         self._progress = progress
         self._hide = hide
         self._decoders = {name: codecs.getincrementaldecoder("utf-8")("replace") for name in ("stdout", "stderr")}
@@ -27,7 +29,6 @@ class LiveLines:
         self._rest = {"stdout": "", "stderr": ""}
 
     def __call__(self, stream: Literal["stdout", "stderr"], data: bytes) -> None:
-        """Take output."""
         self._take(stream, self._decoders[stream].decode(data))
 
     def end(self) -> None:

@@ -30,10 +30,12 @@ _OTHER: Final = regex(r"[^a-z0-9]+")
 
 
 class ClientCalls:
-    """The calls that clients brought to gates since a moment, read as they are recorded."""
+    """The calls that clients brought to gates since a moment, read as they are recorded.
+
+    `since` is in microseconds since the Unix epoch.
+    """
 
     def __init__(self, journal: Journal, since: int) -> None:
-        """`since` is in microseconds since the Unix epoch."""
         self._journal = journal
         self._since = since
         self._read_to: dict[str, int] = {}

@@ -93,13 +93,13 @@ Judge = Callable[[RecordedDecision], Awaitable[None]]
 
 
 class DecisionCollector:
-    """Collects decisions, and hands each to a judge, those of a stream in the order in which they were recorded."""
+    """Collects decisions, and hands each to a judge, those of a stream in the order in which they were recorded.
+
+    `judge` gets what was decided at `since` (µs) or later. `result_tools` are those whose last results count; None:
+    every tool's.
+    """
 
     def __init__(self, judge: Judge, *, result_tools: frozenset[str] | None = frozenset(), since: int = 0) -> None:
-        """Give `judge` what was decided at `since` (µs) or later.
-
-        `result_tools` are those whose last results count; None: every tool's.
-        """
         self.missing: dict[str, int] = {}
         """Decisions that could not be taken again, by the reason."""
         self._judge = judge
@@ -199,13 +199,13 @@ class DecisionCollector:
 
 
 class FactReader:
-    """Reads the facts of decisions back: tools are made again once for each form in which they were recorded."""
+    """Reads the facts of decisions back: tools are made again once for each form in which they were recorded.
+
+    It looks up values in `journal`; `tools` are today's, for facts that were never recorded. `beside` also reads the
+    facts beside the call: results of earlier ones, and the job's input.
+    """
 
     def __init__(self, journal: Journal, tools: Mapping[str, ToolMeta] | None = None, *, beside: bool = True) -> None:
-        """Look up values in `journal`; `tools` are today's, for facts that were never recorded.
-
-        `beside` also reads the facts beside the call: results of earlier ones, and the job's input.
-        """
         self._with = beside
         self._journal = journal
         self._today = tools or {}

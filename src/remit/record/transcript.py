@@ -98,13 +98,13 @@ _OWN: Final = 3
 
 
 class Prompts:
-    """The newest prompt of a job, and the answer to it."""
+    """The newest prompt of a job, and the answer to it.
+
+    `own`: only what the job's recipe asks itself, and no summaries, as an agent's conversation. `base` is the
+    conversation of an earlier job that this one continues with.
+    """
 
     def __init__(self, journal: Journal, *, own: bool, base: Thread = EMPTY) -> None:
-        """`own`: only what the job's recipe asks itself, and no summaries, as an agent's conversation.
-
-        `base` is the conversation of an earlier job that this one continues with.
-        """
         self.answers: Answers = []
         """The calls of every answer, with the step of its question."""
         self._journal = journal

@@ -34,7 +34,11 @@ _log: Final = logging.getLogger("remit.service")
 
 
 class Health:
-    """The state of one process."""
+    """The state of one process.
+
+    `queues` are the kinds of streams beside jobs that workers lease. Of more than `queue_bytes` that wait to be
+    written, the process is full. `pots` looks how full those are.
+    """
 
     def __init__(
         self,
@@ -43,10 +47,6 @@ class Health:
         queue_bytes: int,
         pots: Callable[[], Awaitable[list[PotView]]],
     ) -> None:
-        """Look at what the process works with; `queues` are the kinds of streams beside jobs that workers lease.
-
-        Of more than `queue_bytes` that wait to be written, the process is full. `pots` looks how full those are.
-        """
         self._pots = pots
         self._queue_bytes = queue_bytes
         self._services = services

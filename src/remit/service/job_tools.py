@@ -61,13 +61,13 @@ _STATUS: Final = {
 
 
 class JobsProvider(Toolset):
-    """The recipes that clients may start, and the jobs that run them."""
+    """The recipes that clients may start, and the jobs that run them.
+
+    The recipes of `service` whose names fit one of `patterns` are offered; the input of `untrusted` ones is that.
+    Raises NameInvalidError if two recipes would have one name.
+    """
 
     def __init__(self, service: Service, patterns: Sequence[str], untrusted: Sequence[str] = ()) -> None:
-        """Offer the recipes of `service` whose names fit one of `patterns`; the input of `untrusted` ones is that.
-
-        Raise NameInvalidError if two recipes would have one name.
-        """
         # Without patterns no recipe is imported to find out that none fits.
         recipes: Iterable[Recipe[..., Any]] = service.recipes.registry.all() if patterns else ()
         self._service = service

@@ -59,10 +59,9 @@ class RateView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PolicyRules:
-    """The rules of this process."""
+    """The rules of this process. `unlisted` are the tools that no catalog lists."""
 
     def __init__(self, services: Services, unlisted: Callable[[], Sequence[ToolMeta]], principal: str) -> None:
-        """Answer by these services; `unlisted` are the tools that no catalog lists."""
         self._services = services
         self._unlisted = unlisted
         self._principal = principal

@@ -104,7 +104,6 @@ class KnownRecipes:
         )
 
     def names(self) -> list[str]:
-        """Every name, sorted."""
         return self.registry.names()
 
     def outlines(self) -> list[Outline]:

@@ -33,10 +33,12 @@ _MOST: Final = 10_000
 
 
 class RecordedSessions(Sessions):
-    """Answers the calls of one program from the record of another run of it."""
+    """Answers the calls of one program from the record of another run of it.
+
+    `run` is the stream of the recorded program.
+    """
 
     def __init__(self, parts: Parts, principal: str, run: str) -> None:
-        """`run` is the stream of the recorded program."""
         super().__init__(parts.gateway, principal)
         self._services = parts.services
         self._run = run

@@ -31,13 +31,13 @@ _JOB: Final = WireName("job", looked_up=True)
 
 
 class Streams:
-    """The streams of one journal."""
+    """The streams of one journal.
+
+    It looks at the journal of `services`, at the questions in it, and at what models are saying. `verifiers` makes
+    those of parts.
+    """
 
     def __init__(self, services: Services, verifiers: Callable[[Elsewhere], list[Verifier]] = lambda _: []) -> None:
-        """Look at the journal of `services`, at the questions in it, and at what models are saying.
-
-        `verifiers` makes those of parts.
-        """
         self._services = services
         self._verifiers = verifiers
         self._journal = services.journal

@@ -57,10 +57,9 @@ class DueView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WorkersNoun:
-    """The processes that work on one journal."""
+    """The processes that work on one journal. `queues` are the kinds of streams beside jobs that workers lease."""
 
     def __init__(self, journal: Journal, queues: tuple[str, ...]) -> None:
-        """Look at those of a journal; `queues` are the kinds of streams beside jobs that workers lease."""
         self._journal = journal
         self._queues = queues
 

@@ -33,13 +33,13 @@ _SERVICE: Final = "remit login"
 
 
 class LoginFile:
-    """The file of one login at a server."""
+    """The file of one login at a server.
+
+    It lies in `folder`, by the server's URL: tokens of one server are never sent to another. Where each person logs in,
+    there is one for each `principal`.
+    """
 
     def __init__(self, folder: Path, server: McpServer, principal: str = "") -> None:
-        """Keep it in `folder`, by the server's URL: tokens of one server are never sent to another.
-
-        Where each person logs in, there is one for each `principal`.
-        """
         person = f"-{_short(principal)}" if server.login == "user" else ""
         self.path = folder / f"{server.name}-{_short(server.url)}{person}.json"
 

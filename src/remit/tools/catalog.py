@@ -227,7 +227,13 @@ _log: Final = logging.getLogger("remit.tools")
 
 
 class Catalog:
-    """Finds the tool a name means."""
+    """Finds the tool a name means.
+
+    The ids of its providers are unique. `order` holds patterns of provider ids, such as `mcp_*`; who matches none comes
+    after, as registered. `choose` decides between several tools of one name: by that order, or the one of the lowest
+    level and risk. `closed` refuses arguments no schema declares. `list_timeout_s` is what one listing of one provider
+    may take. `versions` gives a tool its version where its provider gives none. Raises NameInvalidError.
+    """
 
     def __init__(
         self,
@@ -239,13 +245,6 @@ class Catalog:
         list_timeout_s: float = LIST_TIMEOUT_S,
         versions: ToolVersionRegistry | None = None,
     ) -> None:
-        """Take the providers, whose ids are unique. Raises NameInvalidError.
-
-        `order` holds patterns of provider ids, such as `mcp_*`; who matches none comes after, as registered. `choose`
-        decides between several tools of one name: by that order, or the one of the lowest level and risk. `closed`
-        refuses arguments no schema declares. `list_timeout_s` is what one listing of one provider may take. `versions`
-        gives a tool its version where its provider gives none.
-        """
         self._reserved: dict[str, tuple[str, ...]] = {}
         """Patterns of names that one provider alone may offer, by its id, also while it cannot be listed."""
         self._providers: dict[str, ToolProvider] = {}

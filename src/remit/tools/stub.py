@@ -56,7 +56,11 @@ Behaviour = Sequence[StubAnswer] | Callable[[dict[str, Any]], Any]
 
 
 class StubProvider:
-    """Answers from scripts; without one, with a digest of the arguments."""
+    """Answers from scripts; without one, with a digest of the arguments.
+
+    It offers the tools, and what `source` gives whenever they are listed. Each script belongs to one of the tools by
+    name. Raises NameInvalidError if one does not.
+    """
 
     def __init__(
         self,
@@ -66,10 +70,6 @@ class StubProvider:
         provider_id: str = "stub",
         source: Callable[[], Awaitable[Iterable[ToolMeta]]] | None = None,
     ) -> None:
-        """Offer the tools, and what `source` gives whenever they are listed.
-
-        Each script belongs to one of the tools by name. Raises NameInvalidError if one does not.
-        """
         self._source = source
         self._provider_id = check_provider_id(provider_id)
         self._metas = {meta.name: meta for meta in tools}

@@ -117,7 +117,6 @@ class Runtime:
 
     @cached_property
     def parts(self) -> tuple[Capability, ...]:
-        """The parts that ship, and those that the settings name. Raises UsageError."""
         from remit.wiring.parts import parts_of
 
         return parts_of(self.settings)
@@ -158,14 +157,12 @@ class Runtime:
 
     @cached_property
     def chance(self) -> RandomSource:
-        """The source of what is random."""
         from remit.randomness import SystemRandomSource
 
         return self._additions.chance or SystemRandomSource()
 
     @cached_property
     def pins(self) -> Pins:
-        """Return what MCP servers offered when they were first used."""
         from remit.tools.pins import Pins
 
         trust = self.settings.mcp.first_use == "trust"
@@ -225,7 +222,6 @@ class Runtime:
 
     @cached_property
     def services(self) -> Services:
-        """Return what the gateway works with."""
         from remit.wiring.services import Sources, services_of
 
         sources = Sources(

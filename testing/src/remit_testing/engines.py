@@ -90,13 +90,13 @@ class Effect(NamedTuple):
 
 
 class Fleet:
-    """Worker processes with one journal and one engine, and the effects that they have."""
+    """Worker processes with one journal and one engine, and the effects that they have.
+
+    `flags` are settings: the journal and the engine. `rounds` says how often a check does what it does. `preload` names
+    modules that every worker needs.
+    """
 
     def __init__(self, folder: Path, flags: Mapping[str, Any], rounds: int = 1, preload: tuple[str, ...] = ()) -> None:
-        """`flags` are settings: the journal and the engine. `rounds` says how often a check does what it does.
-
-        `preload` names modules that every worker needs.
-        """
         self._preload = [__name__, "remit.wiring.runtime", *preload]
         self.rounds = rounds
         self.effects: list[Effect] = []

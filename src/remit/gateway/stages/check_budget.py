@@ -30,10 +30,13 @@ if TYPE_CHECKING:
 
 
 class CheckBudget:
-    """Refuses a call that would be one too many, and bounds its time."""
+    """Refuses a call that would be one too many, and bounds its time.
+
+    Budgets come with the tool and with the request.
+    """
 
     def __init__(self, services: Services) -> None:
-        """Nothing of them is needed: budgets come with the tool and with the request."""
+        pass
 
     def __call__(self, call: Call, proceed: Proceed) -> Awaitable[Outcome]:
         """Refuse with BUDGET_EXCEEDED, or set `wall_ms` and count the call."""

@@ -96,11 +96,11 @@ class Ledgers:
 class SessionLedgers:
     """Finds the ledger of a session: what tools gave its client, and what the client's models were told, if known.
 
-    Without that, what people told is unknown, so no task is.
+    Without that, what people told is unknown, so no task is. `told_in` is the stream of questions to those models;
+    empty: it is not known.
     """
 
     def __init__(self, told_in: str = "") -> None:
-        """`told_in` is the stream of questions to those models; empty: it is not known."""
         self._told_in = told_in
         self._open: dict[str, _Session] = {}
 

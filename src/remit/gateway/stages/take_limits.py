@@ -56,10 +56,10 @@ class TakeLimits:
 
 
 class Queue:
-    """Lets calls in as there is room, in the order they came."""
+    """Lets calls in as there is room, in the order they came. The slots are the provider's."""
 
     def __init__(self, services: Services) -> None:
-        """Nothing of them is needed: the slots are the provider's."""
+        pass
 
     def __call__(self, call: Call, proceed: Proceed) -> Awaitable[Outcome]:
         """Wait for a slot; policy decides again on a call that had to.

@@ -75,7 +75,6 @@ class EffectRecorder:
         self._step_by_step = step_by_step
 
     def now(self) -> int:
-        """Microseconds since the Unix epoch."""
         return self.journal.clock.now()
 
     async def begin(self) -> None:

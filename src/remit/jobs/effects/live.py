@@ -402,7 +402,6 @@ class LiveEffects:
         await self._recorder.record(ended, blobs)
 
     async def patch(self, name: str) -> None:
-        """Record that the recipe takes the new way of a change."""
         await self._recorder.begin()
         await self._recorder.record(PatchRecorded(name=name))
 

@@ -171,13 +171,13 @@ _PAGES: Final = 16
 
 
 class PostgresStore:
-    """Streams in one schema of a PostgreSQL database."""
+    """Streams in one schema of a PostgreSQL database.
+
+    Making it begins to connect, on the running event loop; its first use waits for that. Raises SettingsError for a URL
+    that cannot be used, or where the driver is missing.
+    """
 
     def __init__(self, url: str, clock: Clock) -> None:
-        """Begin to connect, on the running event loop; its first use waits for that.
-
-        Raises SettingsError for a URL that cannot be used, or where the driver is missing.
-        """
         load_driver()
         self._address = Address.parse(url)
         self._clock = clock

@@ -122,7 +122,6 @@ class _Whole:
         return data
 
     async def value(self, inline: OptionalRaw, ref: OptionalRef) -> bytes | None:
-        """As Journal.value."""
         return await value(self, inline, ref)
 
     async def records(self, stream: str) -> bool:

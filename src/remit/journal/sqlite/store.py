@@ -62,13 +62,13 @@ BUSY_MS: Final = 10_000
 
 
 class SqliteStore:
-    """Streams in one SQLite database."""
+    """Streams in one SQLite database.
+
+    Making it opens connections and threads on the running event loop, and blocks for about a millisecond. `vfs` names a
+    registered SQLite file layer, for tests. Raises JournalError.
+    """
 
     def __init__(self, path: str, clock: Clock, *, busy_ms: int = BUSY_MS, vfs: str = "") -> None:
-        """Open connections and threads on the running event loop; it blocks for about a millisecond.
-
-        `vfs` names a registered SQLite file layer, for tests. Raises JournalError.
-        """
         self._path, self._vfs, in_memory = path, vfs, path in {MEMORY, EMPTY}
         self._clock = clock
         self._translating = SqliteErrors(path)

@@ -45,15 +45,15 @@ class OpenRemit(Protocol):
 
 
 class Governed:
-    """Some tools of a catalog."""
+    """Some tools of a catalog.
+
+    The full names of those tools fit one of `tools`. A call that a person has to approve waits for `patience_s`
+    seconds; None: for as long as the question is open.
+    """
 
     def __init__(
         self, remit: OpenRemit, tools: Sequence[str], patience_s: float | None, *, clock: Clock | None = None
     ) -> None:
-        """Offer tools whose full names fit one of `tools`.
-
-        A call that a person has to approve waits for `patience_s` seconds; None: for as long as the question is open.
-        """
         self._remit = remit
         self._patterns = tuple(tools)
         self._patience_s = patience_s

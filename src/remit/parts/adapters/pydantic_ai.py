@@ -35,17 +35,15 @@ class RemitToolset(AbstractToolset[Any]):
     """Tools of a Remit, each call checked, recorded, and approved if policy asks a person.
 
     A call is made once for each call id of a conversation: resumed by a durable engine, it gets the recorded outcome.
+    The tools' full names fit one of `tools`. A call that needs a person waits for `patience_s` seconds (None: as long
+    as it takes), and then ends the run with `DeferredToolRequests`, whose metadata name the confirmation. Once it is
+    decided in Remit, continue with `DeferredToolResults(approvals={id: True})`: what Remit's person decided is what
+    happens.
     """
 
     def __init__(
         self, remit: OpenRemit, tools: Sequence[str] = EVERY, *, patience_s: float | None = None, name: str = "remit"
     ) -> None:
-        """Offer tools whose full names fit one of `tools`.
-
-        A call that needs a person waits for `patience_s` seconds (None: as long as it takes), and then ends the run
-        with `DeferredToolRequests`, whose metadata name the confirmation. Once it is decided in Remit, continue with
-        `DeferredToolResults(approvals={id: True})`: what Remit's person decided is what happens.
-        """
         self._governed = Governed(remit, tools, patience_s)
         self._name = name
         self._names: dict[str, str] = {}

@@ -211,13 +211,13 @@ _ACTS: Final[dict[str, tuple[What, str, str, str]]] = {
 
 
 class AuditFacts:
-    """A fold over events."""
+    """A fold over events.
+
+    It goes on from `state`, and counts what was recorded from `since` (µs) to before `until`. With `each`, calls and
+    answers of models are acts too, and what a retry took over counts again.
+    """
 
     def __init__(self, state: FactsState, since: int = 0, until: int | None = None, *, each: bool = False) -> None:
-        """Go on from `state`, and count what was recorded from `since` (µs) to before `until`.
-
-        With `each`, calls and answers of models are acts too, and what a retry took over counts again.
-        """
         self.state = state
         self.counts = Counts()
         self._since, self._until, self._each = since, until, each

@@ -422,7 +422,6 @@ class _Values:
         self._redacted = redacted
 
     async def value(self, inline: OptionalRaw, ref: OptionalRef) -> bytes | None:
-        """As Journal.value."""
         return await value_of(self, inline, ref)
 
     async def blob(self, digest: str) -> bytes | None:

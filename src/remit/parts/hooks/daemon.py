@@ -47,7 +47,6 @@ class GuardFolder:
     """The folder of one guard: of the settings that it stands for."""
 
     def __init__(self, settings: Settings, env: Mapping[str, str]) -> None:
-        """Name it by the settings' file."""
         whose = os.fsencode(settings.file or settings.folder)
         self.path = data_folder(env) / "guard" / sha256(whose).hexdigest()[:12]
         self.socket, self.client = self.path / "socket", self.path / "client"

@@ -166,10 +166,9 @@ class _Left:
 
 
 class HookGuard:
-    """Answers hooks."""
+    """Answers hooks. The catalog of the open Remit holds `tools`."""
 
     def __init__(self, remit: Remit, tools: AgentTools, *, mode: Mode, hold_s: int, defer: bool = False) -> None:
-        """Answer over an open Remit whose catalog holds `tools`."""
         self._service = remit.service
         self._journal: Journal = remit.runtime.journal
         self._catalog = remit.runtime.catalog

@@ -50,10 +50,12 @@ _HTML: Final = "text/html; charset=utf-8"
 
 
 class LoginPart(StatelessPart):
-    """A part of the server (remit.http.router.ServerPart)."""
+    """A part of the server (remit.http.router.ServerPart).
+
+    Clients reach the server at `public_url`, or else at the host that they name, by `scheme`.
+    """
 
     def __init__(self, sessions: LoginSessions, public_url: str, clock: Clock, scheme: str = "http") -> None:
-        """Clients reach the server at `public_url`, or else at the host that they name, by `scheme`."""
         self._sessions = sessions
         self._url = public_url.rstrip("/")
         self._clock = clock

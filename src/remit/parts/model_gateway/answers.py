@@ -97,10 +97,12 @@ async def _bytes(journal: Journal, ref: BlobRef | msgspec.UnsetType) -> bytes:
 
 
 class Answers:
-    """Gives the recorded answers of one run."""
+    """Gives the recorded answers of one run.
+
+    From question `fork_at` on it gives none: models are asked; 0: every question has to be recorded.
+    """
 
     def __init__(self, recording: Recording, *, fork_at: int = 0, results: Results = "aside") -> None:
-        """From question `fork_at` on none is given: models are asked; 0: every question has to be recorded."""
         self.recording = recording
         self.matched = 0
         self.live = False

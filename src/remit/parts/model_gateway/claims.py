@@ -46,10 +46,9 @@ _encode: Final = msgspec.json.Encoder().encode
 
 
 class SpanClaims:
-    """The claims of one run."""
+    """The claims of one run. `log` shows people a line beside the step."""
 
     def __init__(self, record: Record, step: str, log: Callable[[str], None]) -> None:
-        """`log` shows people a line beside the step."""
         self.count = self.left_out = 0
         self._append, self._step, self._log = record, step, log
         self._bytes = 0
@@ -84,10 +83,12 @@ class SpanClaims:
 
 
 class ClaimsPart(StatelessPart):
-    """The receiver of spans, as a part of the server before a program (`remit.http.router.ServerPart`)."""
+    """The receiver of spans, as a part of the server before a program (`remit.http.router.ServerPart`).
+
+    `find` returns the claims of the run whose token this is; None: none are taken.
+    """
 
     def __init__(self, find: Callable[[str], SpanClaims | None]) -> None:
-        """`find` returns the claims of the run whose token this is; None: none are taken."""
         self._find = find
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

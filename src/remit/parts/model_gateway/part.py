@@ -56,7 +56,10 @@ _OWN: Final = "rmt_"
 
 
 class ModelGateway:
-    """The wires, as a part of a server (`remit.http.router.ServerPart`)."""
+    """The wires, as a part of a server (`remit.http.router.ServerPart`).
+
+    `providers` go by the prefix of their family.
+    """
 
     def __init__(
         self,
@@ -67,7 +70,6 @@ class ModelGateway:
         *,
         patience_s: float,
     ) -> None:
-        """`providers` go by the prefix of their family."""
         self._admit = admit
         self._providers = providers
         self._settings = settings

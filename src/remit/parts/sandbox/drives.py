@@ -68,7 +68,6 @@ class SupervisingDriver(abc.ABC):
             supervised.stop("")
 
     async def close(self) -> None:
-        """End every run."""
         for run in list(self.runs.values()):
             await run.close()
 

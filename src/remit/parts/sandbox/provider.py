@@ -72,10 +72,12 @@ def _tools(policy: SandboxPolicy) -> tuple[ToolMeta, ...]:
 
 
 class SandboxProvider(Toolset):
-    """sandbox.write_files, sandbox.exec and sandbox.collect."""
+    """sandbox.write_files, sandbox.exec and sandbox.collect.
+
+    The operator's `policy` says which are listed; `make` makes the sandbox, which the first call loads.
+    """
 
     def __init__(self, policy: SandboxPolicy, make: Callable[[], Sandbox]) -> None:
-        """List the tools by what the operator allows; `make` makes the sandbox, which the first call loads."""
         super().__init__(_PROVIDER, _tools(policy))
         self._policy = policy
         self._make = make

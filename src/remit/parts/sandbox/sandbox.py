@@ -132,7 +132,6 @@ class Sandbox:
             return await asyncio.to_thread(collect, workspace.work, limits, patterns)
 
     async def close(self) -> None:
-        """End every run."""
         await self.driver.close()
 
     # --- one run

@@ -39,7 +39,6 @@ class ScratchFolder:
         return size_of(self.work)[0]
 
     def close(self) -> None:
-        """Delete it, with whatever a program left in it."""
         if self._fd >= 0:
             with suppress(FileNotFoundError):
                 delete(self._folder)

@@ -121,13 +121,13 @@ def wait_after(took: float, every: float) -> float:
 
 
 class RunWatch:
-    """Watches one run, from when its program begins."""
+    """Watches one run, from when its program begins.
+
+    Processes are watched from `first` on, and the workspace. Without `first` and `leaf` no process is watched:
+    something else holds what they use.
+    """
 
     def __init__(self, spec: Spec, first: int | None, leaf: Leaf | None, stop: Callable[[str], None]) -> None:
-        """Watch processes from `first` on, and the workspace.
-
-        Without `first` and `leaf` no process is watched: something else holds what they use.
-        """
         self.usage: ProcessUsage | None = None
         """The most that was seen."""
         self.exceeded = ""

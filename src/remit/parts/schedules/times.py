@@ -36,10 +36,9 @@ COUNTED: Final = 1_000
 
 
 class Times:
-    """The times of one schedule."""
+    """The times of one schedule. Raises UsageError (SCHEDULE_INVALID), or SettingsError where a package is missing."""
 
     def __init__(self, name: str, cron: str, every: str, zone: str, jitter: str) -> None:
-        """Raise UsageError (SCHEDULE_INVALID), or SettingsError where a package is missing."""
         if cron.startswith(_EVERY):
             cron, every = "", cron.removeprefix(_EVERY).strip()
         if bool(cron) == bool(every):

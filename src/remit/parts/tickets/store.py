@@ -46,7 +46,11 @@ def _anything(_kind: Kind) -> None:
 
 
 class TicketStore(TicketLeases):
-    """Creates tickets and moves them from state to state; every method may be called from any process."""
+    """Creates tickets and moves them from state to state; every method may be called from any process.
+
+    Tickets stand in `journal`; `chance` draws lease tokens. `derivation` says which tickets are derived, and `problems`
+    what is wrong with one that is to be.
+    """
 
     def __init__(
         self,
@@ -57,10 +61,6 @@ class TicketStore(TicketLeases):
         derivation: Derivation = NO_DERIVATION,
         problems: Callable[[NewTicket], str] = _unchecked,
     ) -> None:
-        """Keep tickets in `journal`; `chance` draws lease tokens.
-
-        `derivation` says which tickets are derived, and `problems` what is wrong with one that is to be.
-        """
         super().__init__(journal, chance, rejected)
         self.derivation = derivation
         self.problems = problems

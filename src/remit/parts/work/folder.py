@@ -36,10 +36,12 @@ _NAMED: Final = 5
 
 
 class WorkFolder:
-    """The folder of one project, made or not."""
+    """The folder of one project, made or not.
+
+    It lies below `shared`; None: where it is chosen by the settings and the user as whom Remit runs.
+    """
 
     def __init__(self, settings: Settings, shared: Path | None = None) -> None:
-        """Look below `shared`; None: where it is chosen by the settings and the user as whom Remit runs."""
         own = settings.value("sandbox.folder", "")
         self._project = settings.folder
         self._shared = shared or (_SHARED if os.geteuid() == 0 and not own else None)

@@ -127,7 +127,12 @@ _SYSTEM: Final = frozenset((name,) for name in ("boot", "dev", "etc", "proc", "r
 
 
 class FolderSearchProvider(Toolset):
-    """Ranks passages of files in a folder, and reads them."""
+    """Ranks passages of files in a folder, and reads them.
+
+    Indexes are kept in `index_dir`; folders in `roots` only are allowed (None: any); relative ones are below `base`.
+    With `anywhere` other folders are allowed too, except for hidden ones and those of the system. What is in `private`
+    is neither found nor read.
+    """
 
     def __init__(
         self,
@@ -139,11 +144,6 @@ class FolderSearchProvider(Toolset):
         private: Sequence[Path] = (),
         threads: Threads | None = None,
     ) -> None:
-        """Keep indexes in `index_dir`; allow folders in `roots` only (None: any); relative ones are below `base`.
-
-        With `anywhere` other folders are allowed too, except for hidden ones and those of the system. What is in
-        `private` is neither found nor read.
-        """
         super().__init__(_PROVIDER, TOOLS)
         self._private = Closed(private)
         self._anywhere = anywhere

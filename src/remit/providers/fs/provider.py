@@ -344,7 +344,11 @@ TOOLS: Final = (
 
 
 class FsProvider(Toolset):
-    """Reads and writes files below its roots; no path leads out of them, whatever is put on the disk meanwhile."""
+    """Reads and writes files below its roots; no path leads out of them, whatever is put on the disk meanwhile.
+
+    With several roots, a path begins with the name of its root. Files and folders in `decisive` decide what agents may
+    do, or are run by Remit: no tool changes them. What is in `private` no tool reads either.
+    """
 
     def __init__(
         self,
@@ -355,11 +359,6 @@ class FsProvider(Toolset):
         private: Sequence[Path] = (),
         threads: Threads | None = None,
     ) -> None:
-        """Open `roots` to agents; with several, a path begins with the name of its root.
-
-        Files and folders in `decisive` decide what agents may do, or are run by Remit: no tool changes them. What
-        is in `private` no tool reads either.
-        """
         super().__init__(_PROVIDER, TOOLS)
         checked_roots = Roots(roots, decisive, private)
         self._threads = threads or Threads()

@@ -148,7 +148,11 @@ def _result(execution: ProgramEnd, ctx: CallContext, hide: Callable[[str], str])
 
 
 class FunctionProvider:
-    """Serves a set of function tools."""
+    """Serves a set of function tools.
+
+    Synchronous functions run in `threads`, sandboxed ones in what `enclosures` returns. Raises NameInvalidError if two
+    have one name.
+    """
 
     def __init__(
         self,
@@ -158,10 +162,6 @@ class FunctionProvider:
         threads: Threads | None = None,
         enclosures: Callable[[], Enclosures] | None = None,
     ) -> None:
-        """Take the tools; synchronous functions run in `threads`, sandboxed ones in what `enclosures` returns.
-
-        Raises NameInvalidError if two have one name.
-        """
         self._enclosures = enclosures
         self._threads = threads or Threads()
         self._provider_id = check_provider_id(provider_id)

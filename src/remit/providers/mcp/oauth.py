@@ -241,16 +241,15 @@ class LoginFlow(OAuthClientProvider):
 
 
 class ServerLogin:
-    """Authorizes requests to the servers that want it."""
+    """Authorizes requests to the servers that want it.
+
+    Tokens are kept in `folder`; without an `authorizer` logging in is impossible. Where each person logs in, these are
+    the logins of `principal`. `by_url`: the server stands on a command line, so that no settings know its name.
+    """
 
     def __init__(
         self, folder: Path, authorizer: Authorizer | None = None, *, principal: str = "", by_url: bool = False
     ) -> None:
-        """Keep tokens in `folder`; without an `authorizer` logging in is impossible.
-
-        Where each person logs in, these are the logins of `principal`. `by_url`: the server stands on a command line,
-        so that no settings know its name.
-        """
         self._folder = folder
         self._authorizer = authorizer
         self._by_url = by_url

@@ -51,7 +51,11 @@ _log: Final = logging.getLogger("remit.mcp")
 
 
 class McpProvider:
-    """Serves what one server offers."""
+    """Serves what one server offers.
+
+    Nothing is started before the tools are first listed. `login` is for servers that want OAuth; `launch` starts the
+    server in the sandbox.
+    """
 
     def __init__(
         self,
@@ -64,10 +68,6 @@ class McpProvider:
         login: ServerLogin | None = None,
         launch: Launch | None = None,
     ) -> None:
-        """Nothing is started before the tools are first listed.
-
-        `login` is for servers that want OAuth; `launch` starts the server in the sandbox.
-        """
         self._server = replace(server, grace_ms=server.grace_ms or settings.grace_ms)
         self._timeout_ms = settings.timeout_ms
         self._pins = pins

@@ -144,10 +144,9 @@ class ServerLog:
 
 
 class _Flood:
-    """The rest of a second, of which too much came: counted, and its end held."""
+    """The rest of a second, of which too much came: counted, and its end held. `rest` is a line that has no end yet."""
 
     def __init__(self, rest: bytes) -> None:
-        """Begin with a line that has no end yet."""
         self._tail = Tail(_AROUND)
         self._lines = 0
         self._reported = 0

@@ -99,15 +99,15 @@ class _Discovery(msgspec.Struct, rename="camel"):
 
 
 class McpSession:
-    """A client's side of it."""
+    """A client's side of it.
+
+    It answers what the server asks with `answers`, and tells `listener` of what it tells everyone. The server is told
+    of the capabilities `declared`.
+    """
 
     def __init__(
         self, dispatcher: Dispatcher, answers: ServerAnswers, listener: Heard, declared: Mapping[str, Any]
     ) -> None:
-        """Answer what the server asks with `answers`, and tell `listener` of what it tells everyone.
-
-        It is told of the capabilities `declared`.
-        """
         self._dispatcher = dispatcher
         self._answers = answers
         self._listener = listener

@@ -49,7 +49,11 @@ _log: Final = logging.getLogger("remit.mcp")
 
 
 class ConnectionSupervisor:
-    """The one owner of a server's connections."""
+    """The one owner of a server's connections.
+
+    `listener` is told what the server tells everyone; `arrived` of each new connection before anyone uses it.
+    `retriable` is told that a server which was given up may be tried again.
+    """
 
     def __init__(
         self,
@@ -66,10 +70,6 @@ class ConnectionSupervisor:
         arrived: Callable[[AgreedSession], None],
         retriable: Callable[[], None],
     ) -> None:
-        """`listener` is told what the server tells everyone; `arrived` of each new connection before anyone uses it.
-
-        `retriable` is told that a server which was given up may be tried again.
-        """
         self._server = server
         self._answers = answers
         self._clock = clock

@@ -40,7 +40,10 @@ _INVALID: Final = frozenset({400, 413, 422})
 
 
 class Exporter:
-    """Sends the spans of one journal for as long as this process is the one that does."""
+    """Sends the spans of one journal for as long as this process is the one that does.
+
+    It sends until `ending` is set: what is recorded then is the last; it ends once that is sent, or fails.
+    """
 
     def __init__(
         self,
@@ -51,7 +54,6 @@ class Exporter:
         *,
         values: bool,
     ) -> None:
-        """Send until `ending` is set: what is recorded then is the last; it ends once that is sent, or fails."""
         self._journal, self._target, self._values = journal, target, values
         self.ending = ending
         self._tell: Callable[[str], object] = str

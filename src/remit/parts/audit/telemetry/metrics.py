@@ -35,10 +35,9 @@ _CUMULATIVE: Final = 2
 
 
 class MetricsExporter:
-    """Sends the numbers of this process."""
+    """Sends the numbers of this process. It sends until `ending` is set, and once more then."""
 
     def __init__(self, health: Health, target: TelemetryTarget, clock: Clock, ending: asyncio.Event) -> None:
-        """Send until `ending` is set, and once more then."""
         self._health, self._target, self._clock, self._ending = health, target, clock, ending
         self._threads = Threads(1)
         self._instance, self._began = new_id("proc"), clock.now()

@@ -274,13 +274,13 @@ _ODD: Final = "Please report this system: the same command line works on others.
 
 
 class BwrapDriver:
-    """Runs programs in namespaces of their own."""
+    """Runs programs in namespaces of their own.
+
+    `program` is the path of bwrap; empty: it is looked for. Up to `warm` sandboxes are kept ready, with their
+    workspaces in `folder`, which lies beside those of conversations.
+    """
 
     def __init__(self, program: str = "", warm: int = 0, folder: Path | None = None) -> None:
-        """Use the bwrap at the path `program`; empty: find one.
-
-        Keep up to `warm` sandboxes ready, with their workspaces in `folder`, which lies beside those of conversations.
-        """
         self._path = program
         self._leaves: Leaves | None = None
         self._runs: dict[str, BwrapRun] = {}

@@ -117,7 +117,11 @@ class _Pipe:
 
 
 class AcpConversation:
-    """One conversation: a session with one prompt, and a second one if the result that was left cannot be used."""
+    """One conversation: a session with one prompt, and a second one if the result that was left cannot be used.
+
+    `ready` returns what speaks against a turn of the version that the agent says it is; empty: nothing. `goes_on`
+    returns whether that version can continue the last conversation, and makes it ready.
+    """
 
     def __init__(
         self,
@@ -127,10 +131,6 @@ class AcpConversation:
         ready: Callable[[str], Awaitable[str]] = _ready,
         goes_on: Callable[[str], Awaitable[bool]] = _anew,
     ) -> None:
-        """`ready` returns what speaks against a turn of the version that the agent says it is; empty: nothing.
-
-        `goes_on` returns whether that version can continue the last conversation, and makes it ready.
-        """
         self._site = site
         self._permits = permits
         self._words = words

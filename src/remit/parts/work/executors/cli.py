@@ -181,7 +181,6 @@ class EventLines:
         self._over = False
 
     def __call__(self, stream: Literal["stdout", "stderr"], data: bytes) -> None:
-        """Take output."""
         if stream == "stderr":
             self._show(stream, data)
             return

@@ -140,7 +140,12 @@ _log: Final = logging.getLogger("remit.work")
 
 
 class ExecutorProvider(Toolset):
-    """One tool for each executor of workflow.toml."""
+    """One tool for each executor of workflow.toml.
+
+    It hands out the work of the project; packs and worktrees lie in `root`. `tools` offers Remit's tools to governed
+    runs; `door` is the gate, for what agents ask; `skills` gives the files of skills; `front` stands before the models
+    of agents.
+    """
 
     def __init__(
         self,
@@ -154,11 +159,6 @@ class ExecutorProvider(Toolset):
         skills: GiveSkills | None = None,
         front: Callable[[], Front | None] = lambda: None,
     ) -> None:
-        """Hand out the work of the project; packs and worktrees lie in `root`.
-
-        `tools` offers Remit's tools to governed runs; `door` is the gate, for what agents ask; `skills` gives the
-        files of skills; `front` stands before the models of agents.
-        """
         super().__init__(PROVIDER, ())
         self._door = door
         self._skills = skills

@@ -231,7 +231,6 @@ class RemoteForge:
         return self.requests(self._client, self._project, self.path)
 
     async def list_issues(self, *, labels: Sequence[str] = (), state: str = "open", limit: int = 100) -> list[Issue]:
-        """Return issues that carry all of these labels, newest first."""
         issues = []
         async for row in self._listed(labels, state):
             issues.append(self._issue(row))

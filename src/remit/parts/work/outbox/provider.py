@@ -224,13 +224,13 @@ class OutboxTool(NamedTuple):
 
 
 class OutboxProvider(Toolset):
-    """Tools that read and write on one forge, and push to the remote beside it."""
+    """Tools that read and write on one forge, and push to the remote beside it.
+
+    `wrote` is told of each comment there, by its issue, trigger and reference. `queued` returns the comment that is to
+    be written for the trigger of a run: such a trigger takes no other one.
+    """
 
     def __init__(self, project: Project, rows: OutboxRows, wrote: Wrote, queued: Queued, push: Push) -> None:
-        """Write to the project's forge; `wrote` is told of each comment there, by its issue, trigger and reference.
-
-        `queued` returns the comment that is to be written for the trigger of a run: such a trigger takes no other one.
-        """
         self._pushes = push
         self._project = project
         self._rows = rows
