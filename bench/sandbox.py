@@ -143,7 +143,7 @@ async def sandboxed_warm(_lab: Lab) -> list[Result]:
                 assert ended.execution.status == "SUCCEEDED"
                 if number:  # the first finds none that was started ahead
                     spent, cpu = spent + taken.value, cpu + (taken.cpu_us or 0)
-            await sandbox.close()
+            await sandbox.driver.close()
             return Reading(spent / CONVERSATIONS, cpu / CONVERSATIONS)
 
     note = "floor: the same, not started ahead"

@@ -131,7 +131,7 @@ class Api:
         yield
 
     def close_streams(self) -> None:
-        self._places.close()
+        self._places.closing.set()
 
     async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:
         request: RouterRequest = scope[REQUEST]

@@ -111,10 +111,6 @@ class RequestPlaces:
         self.closing = asyncio.Event()
         """Set once the server stops: streams end."""
 
-    def close(self) -> None:
-        """The server stops."""
-        self.closing.set()
-
     @asynccontextmanager
     async def taken(self, principal: str) -> AsyncIterator[None]:
         """Hold a place within the block. Raise Problem (TOO_MANY_REQUESTS) if the principal has none left."""

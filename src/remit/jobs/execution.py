@@ -393,7 +393,7 @@ class JobExecution:
         """Go on until the job is parked or lost; None once the program is done, broken off, or stopped by a person."""
         while True:
             await self._attend(waits)
-            if running.done:
+            if running.task.done():
                 return None
             if not await self.lease.check():
                 return PassEnd(how="lost")
@@ -459,7 +459,7 @@ class JobExecution:
 
     def _error_of(self, running: Running) -> BaseException | None:
         """Return why a program did not come to its end; None if it did."""
-        if not running.done:
+        if not running.task.done():
             return running.matching.failure
         error = running.outcome()
         error = self.lease.writer.failure or error

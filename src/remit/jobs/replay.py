@@ -81,15 +81,10 @@ class Running:
         self.task.add_done_callback(lambda _task: self.activity.attention.set())
 
     @property
-    def done(self) -> bool:
-        """Return whether the program has come to an end."""
-        return self.task.done()
-
-    @property
     def quiet(self) -> bool:
         """Return whether every branch waits, and nothing has happened since that could end a wait."""
         activity = self.activity
-        return activity.active == 0 and not (activity.ending or activity.attention.is_set() or self.done)
+        return activity.active == 0 and not (activity.ending or activity.attention.is_set() or self.task.done())
 
     def outcome(self) -> BaseException | None:
         """The error of a program that is done; None if it returned."""
@@ -383,7 +378,7 @@ async def _ran(
     running = Running(run, effects, program.start)
     if matching is not None:
         matching.run, matching.root = run, running.task
-    while not running.done:
+    while not running.task.done():
         await activity.attention.wait()
         activity.attention.clear()
         await asyncio.sleep(0)  # noqa: TID251 - lets branches that were just unblocked go on

@@ -76,7 +76,7 @@ class LiveFeed:
 
     def close(self) -> None:
         """End every stream."""
-        self._places.close()
+        self._places.closing.set()
 
     async def answer(self, scope: Any, request: RouterRequest, visitor: Visitor, receive: Receive, send: Send) -> None:
         """Answer with a stream, or say why not; never with another page. Raise Problem."""

@@ -89,7 +89,7 @@ class ConsolePages:
         yield
 
     def close_streams(self) -> None:
-        self._places.close()
+        self._places.closing.set()
         self._live.close()
 
     async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:

@@ -111,7 +111,7 @@ async def test_many_runs_leave_nothing_behind(name: str, temporary: Path) -> Non
                 await sandbox.collect(f"job/{number}", ())
 
         await asyncio.gather(*(conversation(number) for number in range(4)))
-        await sandbox.close()
+        await sandbox.driver.close()
         after = left()
         assert {way: count for way, count in found.items() if count} == {}
         assert open_files() <= files

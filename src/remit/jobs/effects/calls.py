@@ -74,9 +74,6 @@ class EffectRecorder:
         self._replayed = len(history.places)
         self._step_by_step = step_by_step
 
-    def now(self) -> int:
-        return self.journal.clock.now()
-
     async def begin(self) -> None:
         """Begin a new effect: everything recorded has been replayed by now."""
         if self.activity.halting:
@@ -163,7 +160,7 @@ class Waits:
             step=step,
             type="timer",
             key=f"{TURN}{record.turns}",
-            due_at=self._recorder.now() + (outcome.again_ms or 0) * times * 1_000,
+            due_at=self._recorder.journal.clock.now() + (outcome.again_ms or 0) * times * 1_000,
             reason=outcome.reason,
             turn_at=outcome.turn_at,
             model_call=isinstance(record, ModelRecord),
@@ -231,7 +228,7 @@ class Waits:
 
     async def look(self) -> None:
         """Let those waits end whose time or message has come."""
-        now = self._recorder.now()
+        now = self._recorder.journal.clock.now()
         for waiting in tuple(self._open):
             if waiting.future.done():
                 continue
@@ -546,7 +543,7 @@ class EffectCalls:
         """Wait for the next attempt, as the tool says. The job holds no worker."""
         tool = await self._gateway.services.catalog.find(request.tool)
         retry = tool.meta.retry if tool is not None and tool.meta.retry is not None else _RETRY
-        due = self._recorder.now() + retry.delay_ms(failed_attempts) * 1_000
+        due = self._recorder.journal.clock.now() + retry.delay_ms(failed_attempts) * 1_000
         await self._waits.until(Wait(step=request.step, type="timer", key=f"retry:{failed_attempts + 1}", due_at=due))
 
     async def _approval(self, step: str, confirmation: str) -> None:

@@ -196,7 +196,7 @@ class Asks:
 
     async def _back_off(self, step: str, attempts: int, again_ms: int) -> None:
         """Wait for the next attempt; the job holds no worker meanwhile."""
-        due = self._recorder.now() + again_ms * 1_000
+        due = self._recorder.journal.clock.now() + again_ms * 1_000
         if again_ms:
             await self._waits.until(Wait(step=step, type="timer", key=f"retry:{attempts + 1}", due_at=due))
 
@@ -388,7 +388,7 @@ class LiveEffects:
         self.wait = self.waits.wait
         self.poll = self.waits.poll
         self.progress = progress
-        self.now = recorder.now
+        self.now = recorder.journal.clock.now
 
     async def child(self, started: ChildStarted, blobs: tuple[Blob, ...]) -> ErrorInfo | None:
         """Record that another recipe begins, or that it is refused."""
@@ -425,7 +425,7 @@ class LiveValues:
         await self._recorder.begin()
         value: Value
         if kind is TimeRecorded:
-            value = TimeRecorded(step=step, value=self._recorder.now())
+            value = TimeRecorded(step=step, value=self._recorder.journal.clock.now())
         elif kind is RandomRecorded:
             value = RandomRecorded(step=step, value=self._chance.number())
         else:

@@ -259,7 +259,7 @@ class SandboxEnclosures:
         await self.driver.kill(run)
 
     async def close(self) -> None:
-        await self._sandbox.close()
+        await self._sandbox.driver.close()
 
     def _policy(self, terms: SandboxTerms, *, lasts: bool) -> SandboxPolicy:
         for host in terms.network:

@@ -141,7 +141,7 @@ class SandboxProvider(Toolset):
     async def close(self) -> None:
         await super().close()
         if "_sandbox" in vars(self):
-            await self._sandbox.close()
+            await self._sandbox.driver.close()
 
     # --- the tools
 

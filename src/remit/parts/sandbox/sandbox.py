@@ -131,9 +131,6 @@ class Sandbox:
         async with self._held(conversation) as workspace:
             return await asyncio.to_thread(collect, workspace.work, limits, patterns)
 
-    async def close(self) -> None:
-        await self.driver.close()
-
     # --- one run
 
     async def _run(self, spec: Spec, workspace: Workspace, key: str, listener: Listener) -> Ran:

@@ -98,7 +98,7 @@ async def test_a_script_finds_everything_as_it_would_be(what: str, pooled: Bwrap
         assert getattr(found, one) == getattr(expected, one)
     assert found.stdout.data == expected.stdout.data
     assert found.stderr.data == expected.stderr.data
-    await cold.close()
+    await cold.driver.close()
 
 
 async def test_each_is_used_once_and_sees_one_conversation(pooled: BwrapDriver, folder: Path) -> None:
