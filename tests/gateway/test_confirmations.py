@@ -127,6 +127,7 @@ async def test_n_of_m_counts_people_not_approvals_and_not_who_asked() -> None:
             found = await decide(world.confirmations, found, "approve", by)
             assert found.state == "pending"
             assert (found.head.closed, found.head.due_at) == (False, found.request.expires_at)
+        assert len(found.decisions) == 1, "the same approval stands once in the record"
         for decision in ("approve", "deny"):
             with pytest.raises(UsageError, match="alice requested this call") as raised:
                 await decide(world.confirmations, found, decision, "alice")

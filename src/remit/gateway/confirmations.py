@@ -313,7 +313,8 @@ class Confirmations:
     ) -> Confirmation:
         """Record one person's approval or refusal, and wake the caller once it counts; the question as that left it.
 
-        `body` is the answer as a channel sent it, which `via` names. One that came already changes nothing.
+        `body` is the answer as a channel sent it, which `via` names. One that came already changes nothing, nor does
+        the same approval of the same person.
 
         Raises StateError (CONFIRMATION_CLOSED, CONFIRMATION_EXPIRED, CONFIRMATION_MISMATCH) or UsageError
         (DECIDER_NOT_ALLOWED).
@@ -334,6 +335,8 @@ class Confirmations:
                 decision = msgspec.structs.replace(decision, via=via)
             if decision.decision == "approve":
                 await self.check_proof(confirmation, decision)
+                if _counts(confirmation, decision):
+                    return confirmation
             decided = msgspec.structs.replace(confirmation, decisions=(*confirmation.decisions, decision))
             if decision.decision == "approve":
                 await self._check_key(decided)
@@ -580,6 +583,13 @@ def _came(confirmation: Confirmation, decision: ConfirmationDecided) -> bool:
     """Return whether this very answer of a channel is among those that count."""
     body = decision.via.body if decision.via else ""
     return bool(body) and any(answer.via and answer.via.body == body for answer in confirmation.decisions)
+
+
+def _counts(confirmation: Confirmation, approval: ConfirmationDecided) -> bool:
+    """Return whether this person's approval counts already, and this one adds nothing to it."""
+    own = [answer for answer in confirmation.decisions if answer.by == approval.by]
+    same = any((answer.decision, answer.proof) == (approval.decision, approval.proof) for answer in own)
+    return same and not approval.signature and approval.remember is msgspec.UNSET
 
 
 def _age(head: StreamHead) -> tuple[int, str]:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from remit import Options, Remit
-from remit.clock import SystemClock
+from remit.clock import SECOND, SystemClock
 from remit.codes import Code
 from remit.errors import RecordPrunedError
 from remit.evidence import verify
@@ -27,6 +27,7 @@ from remit.parts.retention.prune import Pruning
 from remit.parts.retention.rule import RetentionRule, rule_for
 from tests.opened import OpenRemit, until_waiting
 from tests.parts.audit.packages import GIVEN, bought
+from tests.parts.schedules.clockwork import DAY, HOUR, clockwork, micros
 from tests.service.ticket_desk import EVENT
 
 YEAR = 365 * 86_400_000_000
@@ -214,3 +215,23 @@ async def test_tickets_that_failed_or_are_blocked_go_as_the_done_ones_and_open_o
                 await tickets.retry(name)
         assert (await prune(remit)).pruned == []
         assert (await remit.service.streams.verify()).problems == ()
+
+
+async def test_days_of_a_schedule_go_and_the_schedule_goes_on(tmp_path: Path) -> None:
+    async with clockwork(url=str(tmp_path / "journal.db")) as work:
+        await work.add(overlap="allow")
+        await work.run_for(3 * DAY)
+        rule = RetentionRule(keep="1d", kinds=("schedule_day",), archive=str(tmp_path / "archive"))
+        pruning = await work.remit.service.retention.prune(
+            lambda head: rule_for((rule,), head, work.clock.now()), rule.kinds
+        )
+        assert [unit.stream for unit in pruning.pruned] == ["schedule/hourly/2026-11-03", "schedule/hourly/2026-11-02"]
+        assert [Path(unit.file).is_file() for unit in pruning.pruned] == [True, True]
+        await work.run_for(HOUR)
+        view = await work.schedules.view("hourly")
+        assert (view.last[0].what, view.last[0].recorded_at) == ("fired", work.clock.now() - 1_800 * SECOND)
+        for unit in pruning.pruned:
+            assert await work.journal.verify(unit.stream)
+        day = micros("2026-11-02T00:00:00+00:00")
+        with pytest.raises(RecordPrunedError):  # else a time might get a second job, under another revision
+            await work.schedules.run("hourly", since=day, until=day + DAY * SECOND)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 import msgspec
 
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from remit.journal.event import StreamHead
     from remit.settings import Settings
 
-Kind = Literal["job", "session", "ticket", "work"]
-KINDS: Final[tuple[Kind, ...]] = ("job", "session", "ticket", "work")
+Kind = Literal["job", "session", "ticket", "work", "schedule_day"]
+KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 FLOOR: Final = 183
 """Days that records of a high-risk AI system are kept at least: six months (AI Act, articles 19 and 26)."""
 

@@ -259,7 +259,7 @@ class Schedules:
         have = set[int]()
         async for head in every_head(self._journal, days):
             if first <= head.stream.rpartition("/")[2] <= last:
-                occurrences = (decode(event.kind, event.data) for event in await self._journal.left(head.stream))
+                occurrences = (decode(event.kind, event.data) for event in await self._journal.read(head.stream))
                 have |= {occurrence.at for occurrence in occurrences if isinstance(occurrence, ScheduleFired)}
         return have
 

@@ -25,7 +25,11 @@ if TYPE_CHECKING:
     "--rules", is_flag=True, help="What the [[retention]] tables do not keep any longer; instead of --before."
 )
 @click.option(
-    "--kind", "kinds", multiple=True, type=click.Choice(["job", "session", "ticket", "work"]), help="Repeatable."
+    "--kind",
+    "kinds",
+    multiple=True,
+    type=click.Choice(["job", "session", "ticket", "work", "schedule_day"]),
+    help="Repeatable.",
 )
 @click.option(
     "--state", "states", multiple=True, metavar="STATE", help="Only in this state, such as completed; repeatable."
@@ -57,7 +61,7 @@ def command(
     """Remove records that have been kept long enough, and leave a stub in the place of each.
 
     Shows what would go, and asks at the terminal first. Records are jobs, sessions, tickets and work units, each with
-    its questions and messages. The stub holds the number
+    its questions and messages, and days of schedules. The stub holds the number
     of events, the hash of the last one and the package's, so that `remit verify` still covers the rest. With --archive
     each one's evidence package is written and checked before anything of it goes. What runs or waits, has an open
     question, is damaged, or is needed by a fork or a later turn of a conversation stays. If the command is interrupted,
