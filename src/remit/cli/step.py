@@ -106,7 +106,9 @@ def _attempts(narrative: StepNarrative) -> list[str]:
         by = f", resolved by {attempt.decided_by}" if attempt.decided_by else ""
         again = f"; again {duration(attempt.again_ms * 1_000)} later" if attempt.again_ms else ""
         other = f"; then {attempt.next_model}" if attempt.next_model else ""
-        told_of = f"{attempt.number} at {moment(attempt.started_at)}: {ended}{took}{by}{reason}{again}{other}"
+        told_of = (
+            f"{attempt.number} at {moment(attempt.started_at)}{attempt.by}: {ended}{took}{by}{reason}{again}{other}"
+        )
         lines.append(one_line(mask(told_of)))
     return lines
 

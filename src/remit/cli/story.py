@@ -155,7 +155,8 @@ class StoryWriter:
                 reason = f": {attempt.code}" if attempt.code else ""
                 again = f", again {duration(attempt.again_ms * 1_000)} later" if attempt.again_ms else ""
                 again = f", then {attempt.next_model}" if attempt.next_model else again
-                self._more(f"attempt {attempt.number} at {clock_time(attempt.started_at)}: {ended}{reason}{again}")
+                begun = f"attempt {attempt.number} at {clock_time(attempt.started_at)}{line(attempt.by)}"
+                self._more(f"{begun}: {ended}{reason}{again}")
         people = {waited.by for waited in step.waits if waited.decision}
         for attempt in step.attempts:
             if attempt.decided_by and attempt.decided_by not in people:

@@ -208,6 +208,16 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Milliseconds until a model was asked again; null: this was the last attempt, or it is a tool's."""
     next_model: str = ""
     """The model that was asked next in the place of this one."""
+    model: str = ""
+    """The model that was asked in the place of another; empty: the one of the first attempt."""
+    passed: tuple[str, ...] = ()
+    """Reasons why models before it could not be asked."""
+
+    @property
+    def by(self) -> str:
+        """Return which model was asked in the place of another, with the reasons; empty: the first one, or a tool."""
+        reasons = f" ({'; '.join(self.passed)})" if self.passed else ""
+        return f" by {self.model}{reasons}" if self.model else ""
 
 
 class Decided(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -265,7 +265,10 @@ class EventStory:
             self._step(step, at)
 
     def _start(self, payload: k.ToolInvocationStarted | k.CommandStarted, at: int) -> None:
-        self._step(payload.step, at).tries += (AttemptFacts(payload.attempt, at),)
+        attempt = AttemptFacts(payload.attempt, at)
+        if isinstance(payload, k.CommandStarted) and payload.asked:
+            attempt = attempt._replace(model=payload.name, passed=tuple(payload.passed.values()))
+        self._step(payload.step, at).tries += (attempt,)
 
     def _open(self, payload: k.SessionOpened, _at: int) -> None:
         self.session = payload
@@ -303,7 +306,7 @@ class EventStory:
         step = self._step(payload.step, at)
         if step.tries:
             announced = step.tries[-1]
-            step.tries = (*step.tries[:-1], AttemptFacts(announced.number, announced.since, at, payload))
+            step.tries = (*step.tries[:-1], announced._replace(until=at, finished=payload))
 
     def _wait(self, payload: k.JobWaiting, at: int) -> None:
         waited = Waited(

@@ -259,11 +259,15 @@ class AttemptFacts(NamedTuple):
     since: int
     until: int | None = None
     finished: k.ToolInvocationFinished | k.CommandCommitted | None = None
+    model: str = ""
+    """The model that was asked in the place of another."""
+    passed: tuple[str, ...] = ()
+    """Reasons why models before it could not be asked."""
 
     def told(self) -> Attempt:
         """The attempt as a story tells it."""
         if self.finished is None:
-            return Attempt(number=self.number, started_at=self.since)
+            return Attempt(number=self.number, started_at=self.since, model=self.model, passed=self.passed)
         finished, error = self.finished, self.finished.error
         of_tool = finished if isinstance(finished, k.ToolInvocationFinished) else None
         return Attempt(
@@ -280,6 +284,8 @@ class AttemptFacts(NamedTuple):
             remarks=of_tool.remarks if of_tool is not None else (),
             again_ms=finished.again_ms if isinstance(finished, k.CommandCommitted) else None,
             next_model=finished.next_model if isinstance(finished, k.CommandCommitted) else "",
+            model=self.model,
+            passed=self.passed,
         )
 
 

@@ -165,6 +165,9 @@ async def test_a_model_whose_key_is_missing_is_passed_over_on_record(
             assert isinstance(starts[-1], CommandStarted)
             assert (starts[-1].name, starts[-1].asked[-len(asked_for) :]) == (b, asked_for)
             assert starts[-1].passed == {KEYLESS: f"{KEYLESS} needs an API key"}
+            step = (await remit.service.jobs.story(job.id)).story.told("1")
+            assert step is not None
+            assert step.attempts[-1].by == f" by {b} ({KEYLESS} needs an API key)"
             assert (await remit.service.jobs.replay(job.id)).verdict == "same"
     assert models == [*first, "b"]
 
