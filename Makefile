@@ -85,7 +85,8 @@ dist: setup ## Build wheel and source of the newest commit, with hashes, SBOM an
 	rm -rf dist
 	$(BIN)/python -m scripts.dist dist $(if $(KEY),--key $(KEY))
 
-tables: setup ## Write what documents derive: the tables of settings, the promised API
+tables: setup ## Write what is derived: the tables of settings, the promised API, what parts list
+	$(BIN)/python -m scripts.listings
 	$(BIN)/python -m scripts.doc_tables
 	$(BIN)/python -m tests.api.golden.document
 

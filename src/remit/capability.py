@@ -82,6 +82,9 @@ class Capability(NamedTuple):
     """The reference of a function from an `Opening` to its providers."""
     provider_ids: tuple[str, ...] = ()
     """Ids of the providers that list the same tools in every process: a recorded catalog does not stand in for them."""
+    tools: bool = False
+    """Whether its one provider lists the same tools in every process: `listing.json` in its folder has them (`make
+    tables` writes it), and the provider is opened with the first call."""
     unlisted: str = ""
     """The reference of a function that returns the tools (`ToolMeta`) which no catalog lists and rules may name."""
     skills: str = ""

@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from remit.codes import Code
+from remit.gateway.call_limits import CallLimits
 from remit.gateway.result import CheckedResult, ResultCheck, _too_deep, words
 from remit.gateway.schema_gate import SchemaGate
-from remit.gateway.services import CallLimits
 from remit.metrics.registry import Registry
 from remit.tools.provider import EvidenceCandidate, ToolResult
 from remit.tools.tool import Tool, admit

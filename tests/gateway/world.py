@@ -11,6 +11,7 @@ import msgspec
 
 from remit.gateway.approvals import RememberedApprovals
 from remit.gateway.call import GateRequest, Progress, no_progress
+from remit.gateway.call_limits import CallLimits
 from remit.gateway.confirmation import Confirmation
 from remit.gateway.confirmations import Confirmations
 from remit.gateway.model_request import Allowance, DayLimits
@@ -18,7 +19,7 @@ from remit.gateway.outcome import Outcome
 from remit.gateway.pipeline import Gateway
 from remit.gateway.readiness import DependencyState, Probe, Readiness, probes_of
 from remit.gateway.secrets import Secrets
-from remit.gateway.services import CallLimits, Services
+from remit.gateway.services import Services
 from remit.gateway.takings import Takings
 from remit.gateway.turnstiles import Turnstiles
 from remit.ids import new_id

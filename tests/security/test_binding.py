@@ -15,9 +15,9 @@ from remit.canonical import digest
 from remit.clock import SECOND
 from remit.codes import Code
 from remit.errors import AppendConflictError, RemitError, StateError
+from remit.gateway.call_limits import CallLimits
 from remit.gateway.outcome import Outcome
 from remit.gateway.secrets import Secrets
-from remit.gateway.services import CallLimits
 from remit.journal.kinds import ConfirmationRequested
 from remit.journal.sqlite.store import SqliteStore
 from remit.policy.approval import Remembered

@@ -11,11 +11,12 @@ from typing import Any, Final
 from remit.clock import SECOND, Clock
 from remit.errors import JournalError
 from remit.gateway.approvals import RememberedApprovals
+from remit.gateway.call_limits import CallLimits
 from remit.gateway.confirmations import Confirmations
 from remit.gateway.model_request import Allowance, DayLimits
 from remit.gateway.pipeline import Gateway
 from remit.gateway.readiness import Readiness
-from remit.gateway.services import CallLimits, Services
+from remit.gateway.services import Services
 from remit.gateway.takings import Takings
 from remit.jobs.end import PassEnd
 from remit.jobs.program import Programs

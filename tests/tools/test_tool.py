@@ -102,7 +102,7 @@ def test_only_so_many_identities_are_kept(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr("remit.tools.tool._identities", kept)
     monkeypatch.setattr("remit.tools.tool._KEPT", 2)
     hashes = [admitted(description=text).prompt_hash for text in "abc"]
-    assert [identity.prompt_hash for identity in kept.values()] == hashes[1:]
+    assert [identity.digests.prompt_hash for identity in kept.values()] == hashes[1:]
 
 
 def test_a_tool_whose_name_is_not_its_to_bear_has_no_key() -> None:

@@ -49,7 +49,7 @@ async def test_every_tool_of_ours_that_is_not_read_only_has_a_preview(tmp_path: 
         providers: dict[str, ToolProvider] = {one.provider_id: one for one in remit.runtime.providers}
         providers[jobs.provider_id] = jobs
         undo: Any = providers["doc"]
-        undo._editing._contents.put(f"{tmp_path.resolve()}/a.md", b"old\n")
+        undo._provider()._editing._contents.put(f"{tmp_path.resolve()}/a.md", b"old\n")
         assert kept.is_dir()
         previewed = set()
         for provider in providers.values():

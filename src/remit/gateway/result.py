@@ -28,8 +28,8 @@ from remit.tools.provider import ClientReport, EvidenceCandidate, ToolResult
 
 if TYPE_CHECKING:
     from remit.clock import Clock
+    from remit.gateway.call_limits import CallLimits
     from remit.gateway.schema_gate import SchemaGate
-    from remit.gateway.services import CallLimits
     from remit.journal.effects import Effect
     from remit.tools.catalog import Tool
 

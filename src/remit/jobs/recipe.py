@@ -310,6 +310,12 @@ class Recipe(Generic[P, T]):
         signature = inspect.signature(self.function)
         return signature.replace(parameters=tuple(signature.parameters.values())[1:])
 
+    @property
+    def outline(self) -> Outline:
+        """The recipe in a line."""
+        about = inspect.cleandoc(self.__doc__ or "").partition("\n")[0]
+        return Outline(self.name, about, tuple(self.signature.parameters))
+
     @cached_property
     def _names(self) -> frozenset[str]:
         return frozenset(self.signature.parameters)
@@ -429,10 +435,20 @@ def shown(parameter: inspect.Parameter) -> str:
     return text.replace(repr(hint), hint, 1) if isinstance(hint, str) else text
 
 
+class Outline(msgspec.Struct, frozen=True):
+    """A recipe in a line."""
+
+    name: str
+    about: str
+    """The first line of its documentation."""
+    parameters: tuple[str, ...]
+
+
 class Recipes:
     """The recipes a process knows, by name and declared version; the one registered last runs new jobs of its name.
 
-    Those of `loaders`, by their names, came before the others and are loaded when one is used.
+    Those of `loaders`, by their names, came before the others and are loaded when one is used; `outlines` tell of some
+    without loading them.
     """
 
     def __init__(
@@ -440,7 +456,9 @@ class Recipes:
         recipes: Iterable[Recipe[..., Any]] = (),
         code_version: str = "",
         loaders: Mapping[str, Callable[[], Recipe[..., Any]]] = MappingProxyType({}),
+        outlines: Mapping[str, Outline] = MappingProxyType({}),
     ) -> None:
+        self._outlines = outlines
         self._by_name: dict[str, dict[str, Recipe[..., Any]]] = {}
         self._code_version = code_version
         self._loaders = dict(loaders)
@@ -474,6 +492,11 @@ class Recipes:
     def all(self) -> list[Recipe[..., Any]]:
         """Every recipe, by name."""
         return [self.get(name) for name in self.names()]
+
+    def outlines(self) -> list[Outline]:
+        """Return what a face names and completes, by name; for the version of a recipe its code would be read."""
+        known = self._outlines.keys() & self._loaders.keys()
+        return [self._outlines[name] if name in known else self.get(name).outline for name in self.names()]
 
     def carries(self) -> set[tuple[str, str]]:
         """Every execution version that is here, with the name of its recipe."""

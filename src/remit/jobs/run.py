@@ -44,6 +44,7 @@ from remit.jobs.bound import RecipeCall, args_of
 from remit.jobs.branch import Countdown, RunBranch, asking, current, ends
 from remit.jobs.effects.port import ModelQuestion, Undo, Wait, checked_undo
 from remit.jobs.end import error_info
+from remit.jobs.skills import AGENT
 from remit.jobs.spans import Span, due, seconds_of, words
 from remit.journal.blobs import pack
 from remit.journal.kinds import ChildStarted, JobCreated, JobLabeled, RandomRecorded, TimeRecorded, UuidRecorded
@@ -210,7 +211,6 @@ class Branches:
         self._activity.block()
 
 
-AGENT: Final = "agent"
 LONGEST_PATCH: Final = 200
 """Characters of the name of a change."""
 

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from remit.journal.kinds import JobCreated, SkillPin
     from remit.policy.overlay import Overlay
 
+AGENT: Final = "agent"
+"""The recipe of agents."""
 READ: Final = "skill.read"
 """The tool that reads a file of a skill; every skill lets an agent call it."""
 ACTIVATE: Final = "skill.activate"

@@ -9,6 +9,7 @@ import msgspec
 
 from remit.codes import Code
 from remit.errors import RecordPrunedError, RemitError, UsageError
+from remit.jobs.recipe import Outline
 from remit.journal.labels import Conditions
 from remit.pages.actions import label_conditions
 from remit.pages.fields import Field, args_of
@@ -22,7 +23,6 @@ from remit.record.states import JobState, standing
 from remit.record.values import given_of
 from remit.record.views import JobRow
 from remit.service.options import Options
-from remit.service.recipes import Outline
 from remit.service.saved_views import SavedView
 from remit.wiring.capabilities import FIRST_PARTY
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from remit.journal.leases import heads_changed_within
-from remit.service.calls import LiveCaller
 from remit.tools.door import DoorOutcome
 
 if TYPE_CHECKING:
@@ -28,10 +26,14 @@ class SessionDoor:
         return await self._service().sessions.open("mcp", principal=principal, client=client)
 
     async def call(self, session: str, tool: str, args: dict[str, Any]) -> DoorOutcome:
+        from remit.service.calls import LiveCaller  # noqa: PLC0415 - a list of tools makes a door, and no call
+
         outcome = await self._service().sessions.call(session, tool, args, live=LiveCaller(ask=self.decided))
         return DoorOutcome(outcome.ok, outcome.value, outcome.code, outcome.reason)
 
     async def decided(self, confirmation: str) -> bool:
+        from remit.journal.leases import heads_changed_within  # noqa: PLC0415 - as above
+
         confirmations = self._service().confirmations
         mark = await self._journal.heads_changed(0)
         while (await confirmations.view(confirmation)).state == "pending":

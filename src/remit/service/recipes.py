@@ -13,7 +13,7 @@ from remit.jobs.recipe import shown
 from remit.operation import WireName, operation
 
 if TYPE_CHECKING:
-    from remit.jobs.recipe import Recipe, Recipes
+    from remit.jobs.recipe import Outline, Recipe, Recipes
 
 _LISTS: Final = frozenset({list, tuple, set, frozenset})
 
@@ -53,15 +53,6 @@ class RecipeForm(NamedTuple):
     """JSON Schema of its parameters, each described by its own alone: what others refer to is left open."""
     defaults: dict[str, Any]
     """Values of the parameters that have one, as JSON."""
-
-
-class Outline(NamedTuple):
-    """A recipe in a line."""
-
-    name: str
-    about: str
-    """The first line of its documentation."""
-    parameters: tuple[str, ...]
 
 
 class KnownRecipes:
@@ -107,15 +98,8 @@ class KnownRecipes:
         return self.registry.names()
 
     def outlines(self) -> list[Outline]:
-        """Return what a face names and completes, by name; for the version of a recipe its code would be read."""
-        return [
-            Outline(
-                recipe.name,
-                inspect.cleandoc(recipe.__doc__ or "").partition("\n")[0],
-                tuple(recipe.signature.parameters),
-            )
-            for recipe in self.registry.all()
-        ]
+        """Return what a face names and completes, by name."""
+        return self.registry.outlines()
 
 
 def _schema(hint: Any) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -94,6 +95,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         if section_found is None:
             raise KeyError(section)
         return section_found.shown(name)
+
+    def has_file(self, name: str) -> bool:
+        """Return whether the folder has another settings file of this name, and its word counts here."""
+        return name not in self.doubted and os.path.lexists(self.folder / name)
 
     def value(self, key: str, default: Any) -> Any:
         """Return a setting by its key; the default if the part is not here that declares it."""

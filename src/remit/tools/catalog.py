@@ -24,12 +24,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cached_property, partial
 from itertools import chain
 from typing import Any, Final, Literal
 
+import msgspec
 from msgspec.structs import replace
 
 from remit.canonical import digest
@@ -63,8 +63,7 @@ class ResolveError(UsageError):
         return self.message
 
 
-@dataclass(frozen=True, slots=True)
-class Preference:
+class Preference(msgspec.Struct, frozen=True):
     """The choice among tools of a name that several offer."""
 
     ranks: Mapping[str, int]

@@ -16,7 +16,6 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextvars import copy_context
-from dataclasses import dataclass
 from inspect import iscoroutinefunction
 from typing import Any, Final, Generic, Protocol, TypeVar
 
@@ -29,8 +28,7 @@ _log: Final = logging.getLogger("remit.tools")
 Found = TypeVar("Found")
 
 
-@dataclass(slots=True)
-class _Provider:
+class _Provider(msgspec.Struct):
     """Listings of one provider, counted."""
 
     requests: int = 1

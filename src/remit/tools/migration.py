@@ -7,7 +7,6 @@ migration brings them into today's form, so that the job can go on (setting `job
 from __future__ import annotations
 
 import asyncio
-import ctypes
 import threading
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -89,6 +88,8 @@ class Migration:
 def _interrupt(thread: threading.Thread) -> None:
     """End a thread that runs Python code; one that waits in C stays until the process ends."""
     if thread.ident is not None and thread.is_alive():
+        import ctypes  # noqa: PLC0415 - for one that goes on too long
+
         ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident), ctypes.py_object(SystemExit))
 
 

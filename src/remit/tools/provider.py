@@ -282,6 +282,24 @@ class Reserves(Protocol):
         ...
 
 
+class Digests(msgspec.Struct, frozen=True):
+    """The digests of a tool."""
+
+    contract_hash: str
+    """Digest of name and schemas: what validates."""
+    prompt_hash: str
+    """Digest of all text a model sees of it: a change here may be an instruction slipped in."""
+
+
+@runtime_checkable
+class Vouches(Protocol):
+    """A provider of tools whose schemas are known to be sound: each is compiled with its first use."""
+
+    def digests(self, name: str) -> Digests | None:
+        """Return the digests of a tool that it lists; None: they are to be made."""
+        ...
+
+
 @runtime_checkable
 class LimitedProvider(Protocol):
     """A provider that runs only so many calls at once."""
@@ -452,6 +470,9 @@ class Toolset:
     async def list_tools(self) -> Sequence[ToolMeta]:
         self._require_open()
         return self._tools
+
+    def digests(self, name: str) -> Digests | None:  # noqa: ARG002 - the port's; structs make its schemas
+        return None
 
     async def close(self) -> None:
         """Refuse later calls; a subclass ends what it started."""

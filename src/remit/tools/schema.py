@@ -87,6 +87,21 @@ class CompiledSchema:
         return self._document.root
 
 
+class DeferredSchema(CompiledSchema):
+    """A schema that is known to be usable: compiled with its first use."""
+
+    __slots__ = ("_make",)
+
+    def __init__(self, make: Callable[[], CompiledSchema]) -> None:
+        self._make = make
+
+    def __getattr__(self, name: str) -> Any:
+        compiled = self._make()
+        for slot in CompiledSchema.__slots__:
+            setattr(self, slot, getattr(compiled, slot))
+        return getattr(self, name)
+
+
 def schema_hash(schema: Schema) -> str:
     """The identity of a schema as its owner wrote it (contract: versioning, "Identity"). Raises NotCanonicalError."""
     return digest(schema)

@@ -6,8 +6,8 @@ import asyncio
 import hashlib
 import marshal
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from functools import partial
+from typing import Any, Final
 
 import msgspec
 
@@ -16,8 +16,16 @@ from remit.errors import NameInvalidError, NotCanonicalError, RemitError, Schema
 from remit.tools.budget import ToolBudget, parse_budget
 from remit.tools.meta import JsonSchema, ToolMeta
 from remit.tools.names import check_name, key_of, provider_of, wire_name
-from remit.tools.provider import LimitedProvider, ToolProvider, TypedProvider, UsesSecrets, supports
-from remit.tools.schema import CompiledSchema, compile_schema
+from remit.tools.provider import (
+    Digests,
+    LimitedProvider,
+    ToolProvider,
+    TypedProvider,
+    UsesSecrets,
+    Vouches,
+    supports,
+)
+from remit.tools.schema import CompiledSchema, DeferredSchema, compile_schema
 
 _READ_BY_MODELS: Final = frozenset({"description", "title", "enum", "const", "default", "examples", "$comment"})
 _NOTHING: Final[JsonSchema] = {"not": {}}
@@ -26,20 +34,18 @@ _KEPT: Final = 4_096
 """Tools whose digests are kept for the next time they are listed; the oldest go first."""
 
 
-class _Identity(NamedTuple):
+class _Identity(msgspec.Struct, frozen=True):
     """The part of a tool that follows from its words alone, and costs most of a listing."""
 
     input: CompiledSchema
     output: CompiledSchema | None
-    contract_hash: str
-    prompt_hash: str
+    digests: Digests
 
 
 _identities: Final[dict[bytes, _Identity]] = {}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tool:
+class Tool(msgspec.Struct, frozen=True, kw_only=True):
     """A tool that can be called, or the reason why not."""
 
     meta: ToolMeta
@@ -51,9 +57,9 @@ class Tool:
     wire_name: str
     """Its name for models and MCP clients. Empty likewise."""
     contract_hash: str
-    """Digest of name and schemas: what validates. Empty where they have no canonical form."""
+    """As in `Digests`. Empty where name and schemas have no canonical form."""
     prompt_hash: str
-    """Digest of all text a model sees of it: a change here may be an instruction slipped in. Empty likewise."""
+    """Empty likewise."""
     quarantined: str | None = None
     """The reason why it must not be called, with what to do about it where its provider said so."""
     remedy: str = ""
@@ -73,9 +79,10 @@ def admit(meta: ToolMeta, provider: ToolProvider, *, closed: bool) -> Tool:
     meta = _owned(meta, provider)
     try:
         _check_name(meta)
-        identity = _identity_of(
-            meta, closed=closed, typed=supports(provider, TypedProvider) and provider.typed(meta.name)
-        )
+        typed = supports(provider, TypedProvider) and provider.typed(meta.name)
+        sound = supports(provider, Vouches)
+        digests = provider.digests(meta.name) if supports(provider, Vouches) else None
+        identity = _identity_of(meta, closed=closed, typed=typed, sound=sound, digests=digests)
         return Tool(
             meta=meta,
             provider=provider,
@@ -83,8 +90,8 @@ def admit(meta: ToolMeta, provider: ToolProvider, *, closed: bool) -> Tool:
             output=identity.output,
             key=key_of(meta.name),
             wire_name=wire_name(meta.name),
-            contract_hash=identity.contract_hash,
-            prompt_hash=identity.prompt_hash,
+            contract_hash=identity.digests.contract_hash,
+            prompt_hash=identity.digests.prompt_hash,
             budget=parse_budget(meta.budget),
             slots=provider.slots(meta.name) if supports(provider, LimitedProvider) else None,
             secrets=provider.secrets(meta.name) if supports(provider, UsesSecrets) else (),
@@ -123,8 +130,13 @@ def quarantine(meta: ToolMeta, provider: ToolProvider, reason: str, *, remedy: s
     )
 
 
-def _identity_of(meta: ToolMeta, *, closed: bool, typed: bool) -> _Identity:
-    """Return the compiled schemas and the digests of a tool, made once for the same words. Raises RemitError."""
+def _identity_of(
+    meta: ToolMeta, *, closed: bool, typed: bool, sound: bool = False, digests: Digests | None = None
+) -> _Identity:
+    """Return the schemas and the digests of a tool, made once for the same words. Raises RemitError.
+
+    Schemas that are known to be `sound` are compiled with their first use.
+    """
     closed = closed and not meta.open
     words = meta.name, meta.description, meta.input_schema, meta.output_schema, closed, typed
     try:
@@ -134,17 +146,23 @@ def _identity_of(meta: ToolMeta, *, closed: bool, typed: bool) -> _Identity:
         exact = b""
     identity = _identities.get(exact)
     if identity is None:
+        arguments = partial(_compiled, "input", meta.input_schema, closed=closed, typed=typed)
+        result = partial(_compiled, "output", meta.output_schema) if meta.output_schema is not None else None
         identity = _Identity(
-            _compiled("input", meta.input_schema, closed=closed, typed=typed),
-            None if meta.output_schema is None else _compiled("output", meta.output_schema),
-            contract_hash(meta),
-            prompt_hash(meta),
+            DeferredSchema(arguments) if sound else arguments(),
+            None if result is None else DeferredSchema(result) if sound else result(),
+            digests or digests_of(meta),
         )
         if exact:
             _identities[exact] = identity
         if len(_identities) > _KEPT:
             del _identities[next(iter(_identities))]
     return identity
+
+
+def digests_of(meta: ToolMeta) -> Digests:
+    """Return the digests of a tool. Raises NotCanonicalError."""
+    return Digests(contract_hash(meta), prompt_hash(meta))
 
 
 def contract_hash(meta: ToolMeta) -> str:

@@ -112,11 +112,30 @@ def named_parts(parts: Sequence[Capability], names: Sequence[str]) -> Sequence[C
 
 
 def providers_of(parts: Iterable[Capability], opening: Opening) -> Iterator[ToolProvider]:
-    """The providers of parts, in their order. Raises UsageError or SettingsError."""
+    """The providers of parts, in their order. Raises UsageError or SettingsError.
+
+    Of a part whose tools are the same in every process, the provider is opened with the first call.
+    """
+    from remit.wiring.listing import ProviderOnUse, listing_of, package_of  # noqa: PLC0415 - for who needs tools
+
     for part in parts:
-        if part.providers:
-            own = part_settings(part, opening.settings)
-            yield from _resolved(part.name, part.providers)(opening._replace(part=own))
+        if part.tools and (tools := listing_of(package_of(part)).tools):
+            yield ProviderOnUse(tools, partial(_one_provider, part, opening), opening.threads)
+        elif part.providers:
+            yield from opened_providers(part, opening)
+
+
+def opened_providers(part: Capability, opening: Opening) -> Iterable[ToolProvider]:
+    """Return the providers of a part, open. Raises UsageError or SettingsError."""
+    providers: Iterable[ToolProvider] = _resolved(part.name, part.providers)(
+        opening._replace(part=part_settings(part, opening.settings))
+    )
+    return providers
+
+
+def _one_provider(part: Capability, opening: Opening) -> ToolProvider:
+    (provider,) = opened_providers(part, opening)
+    return provider
 
 
 def enclosures_of(parts: Iterable[Capability], settings: Settings) -> Enclosures:

@@ -148,10 +148,11 @@ class Runtime:
         """Return what jobs run: every recipe, and plans from their record."""
         from remit.jobs.program import Programs
         from remit.jobs.recipe import Recipes
+        from remit.wiring.listing import outlines_of
         from remit.wiring.parts import recipes_of
 
-        own = (*self.modules.recipes, *self._additions.recipes)
-        return Programs(self.journal, Recipes(own, self.settings.jobs.code_version, recipes_of(self.parts)))
+        own, version = (*self.modules.recipes, *self._additions.recipes), self.settings.jobs.code_version
+        return Programs(self.journal, Recipes(own, version, recipes_of(self.parts), outlines_of(self.parts)))
 
     # --- what they are made into
 

@@ -14,13 +14,14 @@ if TYPE_CHECKING:
 
     from remit.clock import Clock
     from remit.gateway.approvals import RememberedApprovals
+    from remit.gateway.call_limits import CallLimits
     from remit.gateway.confirmations import Confirmations, FindStandIns
     from remit.gateway.model_request import Allowance, DayLimits
     from remit.gateway.proof import Proofs
     from remit.gateway.readiness import Probe, Readiness
     from remit.gateway.schema_gate import SchemaGate
     from remit.gateway.secrets import Secrets
-    from remit.gateway.services import CallLimits, Services
+    from remit.gateway.services import Services
     from remit.gateway.takings import Takings
     from remit.gateway.turnstiles import Turnstiles
     from remit.http.people import People
@@ -263,7 +264,7 @@ def _prices(settings: Settings) -> dict[str, Price]:
 
 
 def _limits(settings: Settings) -> CallLimits:
-    from remit.gateway.services import CallLimits
+    from remit.gateway.call_limits import CallLimits
 
     return CallLimits(
         schema_gate=settings.tools.schema_gate,

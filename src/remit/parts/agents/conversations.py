@@ -10,7 +10,7 @@ from remit.codes import Code
 from remit.errors import NotFoundError, StateError, UsageError
 from remit.gateway.outcome import text_of
 from remit.jobs.inbox import JobInbox
-from remit.jobs.run import AGENT
+from remit.jobs.skills import AGENT
 from remit.jobs.state import ENDED, JobHistory, stream_of
 from remit.journal.kinds import CommandStarted, SignalSent, WaitCompleted, decode
 from remit.journal.lineage import whole

@@ -40,8 +40,7 @@ from remit.jobs.answers import AgentAnswer, CallError, ModelError
 from remit.jobs.bound import RecipeCall
 from remit.jobs.branch import asking
 from remit.jobs.end import FATAL
-from remit.jobs.run import AGENT
-from remit.jobs.skills import under
+from remit.jobs.skills import AGENT, under
 from remit.models.arguments import InvalidArgumentsError, arguments_of
 from remit.models.message import ToolCall, ToolMessage, results, system, user
 from remit.models.prompt import Sampling, ToolSpec

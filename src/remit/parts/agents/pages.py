@@ -8,7 +8,7 @@ import msgspec
 
 from remit.codes import Code
 from remit.errors import RemitError, UsageError
-from remit.jobs.run import AGENT
+from remit.jobs.skills import AGENT
 from remit.jobs.state import ENDED
 from remit.pages.jobs import JobListRow, line_of
 from remit.pages.page import INLINE, Page, PageRequest, PageView, See, link

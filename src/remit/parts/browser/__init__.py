@@ -13,6 +13,7 @@ CAPABILITIES: Final = (
         settings="remit.parts.browser.settings:BrowserSettings",
         providers="remit.parts.browser.provider:open_browser",
         provider_ids=("browser",),
+        tools=True,
         checks="remit.parts.browser.program:check_browser",
         modules=("playwright",),
         extra="browser",

@@ -13,6 +13,7 @@ CAPABILITIES: Final = (
         settings="remit.parts.documents.settings:DocumentSettings",
         providers="remit.parts.documents.provider:open_documents",
         provider_ids=("doc",),
+        tools=True,
         recipes=("remit.parts.documents.edit_docs:edit_docs",),
         modules=("pypdfium2",),
         extra="documents",

@@ -20,7 +20,7 @@ CAPABILITIES: Final = (
     Capability(
         name="people",
         about="Say whose an account on a channel is.",
-        settings="remit.parts.notify.people:PeopleSettings",
+        settings="remit.parts.notify.settings:PeopleSettings",
         stand_ins="remit.parts.notify.people:open_stand_ins",
     ),
     Capability(

@@ -12,20 +12,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
 
 from remit.errors import PolicyError, SettingsError
 from remit.jobs.plans.problem import EXPECTED, parse_duration
-from remit.parts.notify.settings import NotifySettings
+from remit.parts.notify.settings import NotifySettings, PeopleSettings
 from remit.parts.notify.target import OPEN, NotifyTarget, target_of
 from remit.policy.groups import PROVIDED, parse_groups
 from remit.regex import regex
 from remit.settings.model import Settings
 from remit.settings.parts import settings_of
-from remit.settings.section import About, Section, Tables, converted
+from remit.settings.section import converted
 
 if TYPE_CHECKING:
     from remit.gateway.confirmations import FindStandIns
@@ -44,22 +44,6 @@ _EXAMPLES: Final = {
     "telegram": "a number, the user's id",
     "email": "an address such as ann@example.com",
 }
-
-
-class PeopleSettings(Section, frozen=True):
-    """People, their accounts on channels, and who stands in for them."""
-
-    array: ClassVar[str] = "entries"
-
-    entries: Annotated[
-        Tables,
-        About(
-            "People, one `[[people]]` table each: `principal`, `slack`, `telegram`, `email`, `absent`, `delegate` "
-            "([notifications](notifications.md#people)). A JSON array in the environment.",
-            env=("REMIT_PEOPLE",),
-            entry="remit.parts.notify.people:PersonEntry",
-        ),
-    ] = ()
 
 
 class PersonEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -1,4 +1,4 @@
-"""The section `[[notify]]`."""
+"""The sections `[[notify]]` and `[[people]]`."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Annotated, Any, ClassVar, Final
@@ -81,5 +81,21 @@ class NotifySettings(Section, frozen=True):
             entry="remit.parts.notify.target:NotifyTarget",
             picture=_shown,
             claims=_claims,
+        ),
+    ] = ()
+
+
+class PeopleSettings(Section, frozen=True):
+    """People, their accounts on channels, and who stands in for them."""
+
+    array: ClassVar[str] = "entries"
+
+    entries: Annotated[
+        Tables,
+        About(
+            "People, one `[[people]]` table each: `principal`, `slack`, `telegram`, `email`, `absent`, `delegate` "
+            "([notifications](notifications.md#people)). A JSON array in the environment.",
+            env=("REMIT_PEOPLE",),
+            entry="remit.parts.notify.people:PersonEntry",
         ),
     ] = ()

@@ -5,10 +5,9 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
-import mimetypes
 import shlex
 from collections.abc import Mapping, Sequence
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -36,6 +35,7 @@ from remit.tools.provider import CallContext, EvidenceCandidate, Preview, ToolRe
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from mimetypes import MimeTypes
 
     from remit.capability import Opening
     from remit.parts.sandbox.sandbox import Ran, Sandbox
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
 _PROVIDER: Final = "sandbox"
 _SETUP_MS: Final = 30_000
 """The time that a call may take beside the program itself: the probe, snapshots, another run in the same workspace."""
-_EXTENSIONS: Final = mimetypes.MimeTypes()
 
 
 def _tools(policy: SandboxPolicy) -> tuple[ToolMeta, ...]:
@@ -275,8 +274,15 @@ def _sha256(data: bytes) -> str:
     return f"sha256:{hashlib.sha256(data).hexdigest()}"
 
 
+@cache
+def _extensions() -> MimeTypes:
+    from mimetypes import MimeTypes  # noqa: PLC0415 - for who collects files
+
+    return MimeTypes()
+
+
 def _media_type(path: str) -> str:
-    return _EXTENSIONS.guess_type(path, strict=False)[0] or "application/octet-stream"
+    return _extensions().guess_type(path, strict=False)[0] or "application/octet-stream"
 
 
 def open_sandbox_tools(opening: Opening) -> tuple[SandboxProvider]:

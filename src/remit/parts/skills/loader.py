@@ -19,8 +19,7 @@ import msgspec
 
 from remit.codes import Code
 from remit.errors import AppendConflictError, NotFoundError, StateError
-from remit.jobs.run import AGENT
-from remit.jobs.skills import SkillAdmission
+from remit.jobs.skills import AGENT, SkillAdmission
 from remit.journal.event import HeadPatch
 from remit.journal.kinds import SkillPin, decode
 from remit.parts.skills.folder import SKILL_MD, Book, Skill, SkillContents

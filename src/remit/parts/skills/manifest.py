@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from remit.errors import PolicyError
+from remit.parts.skills.settings import SandboxLayer
 from remit.regex import regex
 
 if TYPE_CHECKING:
@@ -95,19 +96,6 @@ class InvalidManifestError(Exception):
     def __init__(self, code: str, message: str) -> None:
         self.finding = Finding(code=code, message=message, fatal=True)
         super().__init__(message)
-
-
-class SandboxLayer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What a skill leaves of the sandbox, by the names of `[sandbox]`; what that allows is the most."""
-
-    limits: dict[str, int] = {}
-    """Its limits, by their names."""
-    network: tuple[str, ...] | None = None
-    """Hosts that it may reach; None: as `[sandbox]` says."""
-    commands: tuple[str, ...] | None = None
-    """Commands that it may run; None: as `[sandbox]` says."""
-    min_isolation: str = ""
-    """The weakest isolation that it may run in."""
 
 
 class SkillManifest(msgspec.Struct, frozen=True, kw_only=True):

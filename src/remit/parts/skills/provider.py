@@ -15,8 +15,7 @@ import msgspec
 
 from remit.codes import Code
 from remit.errors import NotFoundError, ProviderError, StateError
-from remit.jobs.run import AGENT
-from remit.jobs.skills import ACTIVATE, READ
+from remit.jobs.skills import ACTIVATE, AGENT, READ
 from remit.journal.kinds import JobCreated, SkillPin, decode
 from remit.nearest import did_you_mean
 from remit.parts.skills.folder import SKILL_MD

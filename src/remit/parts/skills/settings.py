@@ -4,7 +4,6 @@ from typing import Annotated, Any, ClassVar, Final, Literal
 
 import msgspec
 
-from remit.parts.skills.manifest import SandboxLayer
 from remit.settings.file import Base
 from remit.settings.section import About, Section, Texts, converted
 
@@ -14,6 +13,19 @@ HOME: Final = "~/.agents/skills"
 
 def _absolute(folders: tuple[str, ...], base: Base) -> tuple[str, ...]:
     return tuple(str(base.path(folder)) for folder in folders if base.home is not None or not folder.startswith("~"))
+
+
+class SandboxLayer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """What a skill leaves of the sandbox, by the names of `[sandbox]`; what that allows is the most."""
+
+    limits: dict[str, int] = {}
+    """Its limits, by their names."""
+    network: tuple[str, ...] | None = None
+    """Hosts that it may reach; None: as `[sandbox]` says."""
+    commands: tuple[str, ...] | None = None
+    """Commands that it may run; None: as `[sandbox]` says."""
+    min_isolation: str = ""
+    """The weakest isolation that it may run in."""
 
 
 class SkillSettings(Section, frozen=True):

@@ -20,7 +20,7 @@ from remit.http.urls import place_of
 from remit.parts.web.settings import WebSettings
 from remit.parts.web.shapes import SECONDS, ExtractResult, FetchArgs, FetchResult, Item, SearchArgs, SearchResult
 from remit.settings.parts import settings_of
-from remit.tools.provider import CallContext, ToolResult, Toolset, arguments, declare
+from remit.tools.provider import CallContext, Digests, ToolResult, Toolset, arguments, declare
 from remit.tools.stub import StubProvider
 
 if TYPE_CHECKING:
@@ -187,10 +187,17 @@ def _own(settings: WebSettings) -> tuple[str, ...]:
     return (place,) if place else ()
 
 
-def _stub() -> StubProvider:
+class OfflineSearch(StubProvider):
+    """Answers web.search where no backend does; structs make its schemas."""
+
+    def digests(self, name: str) -> Digests | None:  # noqa: ARG002 - the port's
+        return None
+
+
+def _stub() -> OfflineSearch:
     """Return what answers web.search where no backend does: the same words each time, and no page of the web."""
     offered = msgspec.structs.replace(SEARCH, provider_id=_OFFLINE)
-    return StubProvider([offered], {SEARCH.name: _stub_answer}, provider_id=_OFFLINE)
+    return OfflineSearch([offered], {SEARCH.name: _stub_answer}, provider_id=_OFFLINE)
 
 
 def _stub_answer(args: dict[str, Any]) -> dict[str, Any]:

@@ -6,7 +6,6 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from remit.errors import PolicyError
-from remit.parts.work.workflow import has_workflow
 
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
@@ -23,7 +22,7 @@ def open_providers(opening: Opening) -> tuple[ToolProvider, ...]:
 
     Raise PolicyError (POLICY_INVALID) for a rule with the id under which governed runs are allowed their tools.
     """
-    if not has_workflow(opening.settings):
+    if not opening.settings.has_file("workflow.toml"):
         return ()
     from remit.parts.work.decisions import DecisionProvider  # noqa: PLC0415 - for who has a workflow.toml
     from remit.parts.work.executors.port import GRANT  # noqa: PLC0415 - as above

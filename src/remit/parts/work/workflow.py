@@ -192,7 +192,7 @@ def read_workflow(settings: Settings) -> Workflow:
 
     Raise UsageError (WORK_INVALID), and SettingsError (FOLDER_NOT_TRUSTED) if it is not what someone trusted.
     """
-    if not has_workflow(settings):
+    if not settings.has_file(FILE):
         return Workflow()
     try:
         data = read_plain(settings.folder / FILE, MAX_FILE + 1)
@@ -200,11 +200,6 @@ def read_workflow(settings: Settings) -> Workflow:
         raise _invalid(f"cannot be read: {error.strerror or error}") from error
     require_trusted(settings, FILE, data, os.environ)
     return _parsed(data)
-
-
-def has_workflow(settings: Settings) -> bool:
-    """Return whether the project has a workflow.toml that counts."""
-    return FILE not in settings.doubted and os.path.lexists(settings.folder / FILE)
 
 
 def _acts(data: bytes) -> Iterator[str]:
@@ -251,7 +246,7 @@ def _parsed(data: bytes) -> Workflow:
 
 def require_workflow(settings: Settings) -> Workflow:
     """Return the workflow of the project. Raise UsageError (WORK_INVALID) for one that has none."""
-    if not has_workflow(settings):
+    if not settings.has_file(FILE):
         remedy = "Run `remit work init`, or begin in the project's folder."
         raise UsageError(f"{settings.folder} has no {FILE}", code=Code.WORK_INVALID, remedy=remedy)
     return read_workflow(settings)

@@ -12,5 +12,6 @@ CAPABILITIES: Final = (
         about="Search and read the text files of a folder.",
         providers="remit.providers.folder.provider:open_search",
         provider_ids=("folder",),
+        tools=True,
     ),
 )

@@ -12,6 +12,7 @@ CAPABILITIES: Final = (
         about="Read and write files below the folders that you opened to agents.",
         providers="remit.providers.fs.provider:open_files",
         provider_ids=("builtin",),
+        tools=True,
         checks="remit.providers.fs.provider:check_folders",
     ),
 )
