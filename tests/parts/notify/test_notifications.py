@@ -65,6 +65,17 @@ async def test_many_questions_of_one_time_are_five_messages_and_one_more(
         assert len(script.sent) == 6
 
 
+async def test_a_refusal_is_named_behind_many_that_wait(remit_in: OpenRemit, clock: ManualClock) -> None:
+    async with remit_in(**CODE, clock=clock, flags=flags()) as remit:
+        script = Script()
+        teller = Teller(remit, script)
+        script.answers = [AttemptEnd(ok=False, words="refused")] * 5
+        await asked(remit, 20)
+        await teller.round()
+        (view,) = await teller.seen.views()
+        assert (view.fails, [row.attempts for row in view.last]) == ("refused", [0] * 5)
+
+
 async def test_a_digest_tells_of_what_still_waits(remit_in: OpenRemit, clock: ManualClock) -> None:
     async with remit_in(**CODE, clock=clock, flags=flags(digest=0)) as remit:
         script = Script()

@@ -9,15 +9,16 @@ from http import HTTPStatus
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
-from remit import Remit, Run, recipe, tool
+from remit import Options, Remit, Run, recipe, tool
 from remit.canonical import sha256
 from remit.clock import Clock
 from remit.codes import Code
 from remit.errors import SettingsError
 from remit.journal.event import HeadQuery
 from remit.journal.kinds.people import Via
-from remit.parts.notify.answers import ChannelAnswers
+from remit.parts.notify.answers import Answerable, ChannelAnswers, answerable
 from remit.parts.notify.channels import NotifyChannels
 from remit.parts.notify.kinds import AnswerSettled
 from remit.parts.notify.people import read_directory
@@ -259,6 +260,30 @@ async def test_a_question_that_is_not_shown_whole_has_no_buttons(name: str) -> N
         text = json.dumps(at.slack.posts()[0])
         assert "https://remit.example/inbox/" in text
         assert "Answer in Remit:" in text
+
+
+HIDDEN: dict[str, dict[str, Any]] = {
+    "text of strangers": {"untrusted": ("note",)},
+    "an edit": {"edited_from": "c_1"},
+    "defaults": {"defaults": {"note": "rent"}},
+    "unknown defaults": {"defaults": None},
+    "an answer": {"state": "approved"},
+}
+
+
+async def test_what_no_message_shows_is_answered_in_the_console() -> None:
+    async with world() as at:
+        await at.ask()
+        confirmations = at.remit.service.confirmations
+        view = await confirmations.view((await confirmations.pending())[0].confirmation)
+        for name, changes in {"nothing": {}, **HIDDEN}.items():
+            question = answerable(replace(view, **changes), erasable=False, channel_counts=True)
+            assert isinstance(question, Answerable) == (name == "nothing"), name
+        await confirmations.edit(view.confirmation, {"amount": 5, "note": "less"}, by="ann")
+        subject = await at.remit.start(pays(amount=7), Options(subject="yusuf"))
+        await until_waiting(at.remit, subject.id)
+        await at.teller.round()
+        assert [len(at.slack.buttons(number)) for number in range(3)] == [3, 0, 0]
 
 
 async def test_all_of_a_call_is_shown_and_none_of_it_is_markup() -> None:

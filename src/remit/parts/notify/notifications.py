@@ -349,16 +349,12 @@ class TargetView(msgspec.Struct, frozen=True, kw_only=True):
     """Those of the waiting that failed at least once."""
     failed: int
     """Those that were given up."""
+    fails: str
+    """Failure of the newest message that was tried; empty: it was taken."""
     deaf: str
     """The reason why what people press is not learnt; empty: it is, or there is nothing to press."""
     last: tuple[NotificationRow, ...]
     """The newest, newest first."""
-
-    @property
-    def fails(self) -> str:
-        """Return what goes wrong with the newest attempt; empty: nothing."""
-        tried = next((row for row in self.last if row.attempts), None)
-        return tried.said if tried is not None and tried.state in {"waiting", "failed"} else ""
 
 
 class TargetAnswer(msgspec.Struct, frozen=True, kw_only=True):
@@ -407,6 +403,8 @@ class Notifications:
         query = HeadQuery(kind=KIND, prefix=f"{stream_of(target.name)}/", limit=_LISTED)
         heads = [head for head in await self._journal.heads(query) if not is_answer(head.stream)]
         states = [_STATES.get(head.state, head.state) for head in heads]
+        tried = next((head for head in heads if head.seq > 1 and head.state != "dropped"), None)
+        fails = "" if tried is None or tried.state == "sent" else (await self._row(tried)).said
         return TargetView(
             target=target.name,
             where=target.where,
@@ -416,6 +414,7 @@ class Notifications:
             waiting=states.count("waiting"),
             failing=sum(not head.closed and head.seq > 1 for head in heads),
             failed=states.count("failed"),
+            fails=fails,
             deaf=polling_failure(await self._journal.read(stream_of(target.name)) if target.telegram else ()),
             last=tuple([await self._row(head) for head in heads[:limit]]),
         )
