@@ -106,14 +106,6 @@ from remit.journal.kinds.people import (
 _TOPICS: Final = ("jobs", "calls", "models", "waits", "people", "versions", "outside", "places")
 """The files of kinds, in the order of docs/events.md."""
 
-KINDS: Final[dict[str, type[Payload]]] = {
-    payload.KIND: payload
-    for payload in sorted(
-        Payload.__subclasses__(), key=lambda payload: _TOPICS.index(payload.__module__.rpartition(".")[2])
-    )
-}
-"""Every kind of the core by name."""
-
 
 def declare(kinds: Mapping[str, str]) -> None:
     """Make the kinds of a part known: by name the reference of each payload, which is imported with its first event."""
@@ -126,6 +118,15 @@ def payload_of(kind: str) -> type[Payload]:
     module, _, name = REFERENCES[kind].partition(":")
     payload_type: type[Payload] = getattr(import_module(module), name)
     return payload_type
+
+
+KINDS: Final[dict[str, type[Payload]]] = {
+    kind: payload_of(kind)
+    for kind in sorted(
+        REFERENCES, key=lambda kind: _TOPICS.index(REFERENCES[kind].partition(":")[0].rpartition(".")[2])
+    )
+}
+"""Every kind of the core by name."""
 
 
 encode: Final[Callable[[Payload], bytes]] = msgspec.json.Encoder().encode

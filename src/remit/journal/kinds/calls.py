@@ -41,55 +41,33 @@ Known = Literal["", "none", "committed", "unknown"]
 Sayer = Literal["", "remit", "tool", "person", "client"]
 
 
-class ToolInvocationStarted(Payload, frozen=True, kw_only=True):
-    """A call was announced. Without a finished event, whether it happened is unknown (rule 3)."""
+class DecidedCall(Payload, frozen=True, kw_only=True):
+    """The facts of a call that the gate decided on: the tool, what it was to do, and what said so."""
 
-    KIND: ClassVar[str] = "tool_invocation_started"
-    invocation_id: str
     step: str
-    tool_name: str
-    arguments_hash: str = ""
-    idempotency_key: str = ""
     tool_version: str = ""
     request_schema_hash: SharedDigest = ""
     args: OptionalRaw = UNSET
+    """The arguments, as far as the call came with them."""
     args_blob: OptionalRef = UNSET
-    request_hash: str = ""
-    """Binds what the caller asked for, if a key, an alias or a person's edit made another call of it."""
     capability_level: int = 0
     risk_level: str = ""
     """The risk as its provider says it: `read_only`, `write` or `unknown`; empty: an older Remit did not record it."""
     provider_id: str = ""
+    """The provider of the tool; empty: there is no such tool, and nothing of it is known."""
     alias: str = ""
     """The other name by which rules know the tool."""
     side_effect: Literal["read", "write", "unknown"] = "read"
-    repeatable: bool = True
-    attempt: int = 1
     principal: str = ""
     rule_id: str = ""
     policy_hash: PolicyDigest = ""
-    confirmation: str = ""
     contract_hash: str = ""
     """Digest of the tool's name and schemas."""
     prompt_hash: str = ""
     """Digest of every text of the tool that a model reads."""
-    call_id: str = ""
-    """The call in a model's answer that this is; empty: no model asked for it."""
-    output_trusted: bool = False
-    """Whether what the tool returns is trusted."""
-    untrusted_input: bool = False
-    """Whether a model gave the call values that no trusted text holds."""
     untrusted: OptionalRaw = UNSET
     """The arguments from untrusted text: a list of [untrusted arguments](untrusted.md#in-the-record)."""
     untrusted_blob: OptionalRef = UNSET
-    trace_id: str = ""
-    span_id: str = ""
-    skills: dict[str, str] = msgspec.field(default_factory=dict)
-    """The skills that the call is under, with the digest of each."""
-    client: dict[str, str] = msgspec.field(default_factory=dict)
-    """The client's own words for its trace and its conversation, by its names for them."""
-    repaired: dict[str, int] = msgspec.field(default_factory=dict)
-    """The places of the arguments that were repaired as they were read, by [kind](mcp.md#what-cannot-be-read)."""
     confirms: bool = False
     """Whether the tool itself demands a confirmation."""
     decided_at: int = 0
@@ -98,6 +76,35 @@ class ToolInvocationStarted(Payload, frozen=True, kw_only=True):
     """The facts beside the call that rules asked for."""
     policy_kept: bool = False
     """Whether the text of the rules is kept under `policy_hash`."""
+
+
+class ToolInvocationStarted(DecidedCall, frozen=True, kw_only=True):
+    """A call was announced. Without a finished event, whether it happened is unknown (rule 3)."""
+
+    KIND: ClassVar[str] = "tool_invocation_started"
+    invocation_id: str
+    tool_name: str
+    arguments_hash: str = ""
+    idempotency_key: str = ""
+    request_hash: str = ""
+    """Binds what the caller asked for, if a key, an alias or a person's edit made another call of it."""
+    repeatable: bool = True
+    attempt: int = 1
+    confirmation: str = ""
+    call_id: str = ""
+    """The call in a model's answer that this is; empty: no model asked for it."""
+    output_trusted: bool = False
+    """Whether what the tool returns is trusted."""
+    untrusted_input: bool = False
+    """Whether a model gave the call values that no trusted text holds."""
+    trace_id: str = ""
+    span_id: str = ""
+    skills: dict[str, str] = msgspec.field(default_factory=dict)
+    """The skills that the call is under, with the digest of each."""
+    client: dict[str, str] = msgspec.field(default_factory=dict)
+    """The client's own words for its trace and its conversation, by its names for them."""
+    repaired: dict[str, int] = msgspec.field(default_factory=dict)
+    """The places of the arguments that were repaired as they were read, by [kind](mcp.md#what-cannot-be-read)."""
     secrets: dict[str, str] = msgspec.field(default_factory=dict)
     """The version of each secret that the tool was given, as an HMAC."""
     limits: tuple[str, ...] = ()
@@ -197,11 +204,10 @@ class CallLogged(Payload, frozen=True, kw_only=True):
     """Lines beyond those that a call may write."""
 
 
-class GateRefused(Payload, frozen=True, kw_only=True):
+class GateRefused(DecidedCall, frozen=True, kw_only=True):
     """The gateway refused a call before it was announced."""
 
     KIND: ClassVar[str] = "gate_refused"
-    step: str
     tool_name: str
     code: str
     reason: str = ""
@@ -210,38 +216,11 @@ class GateRefused(Payload, frozen=True, kw_only=True):
     arguments_hash: str = ""
     request_hash: str = ""
     """Binds what was asked for, if a key or an alias made another call of it, as in `tool_invocation_started`."""
-    principal: str = ""
-    rule_id: str = ""
-    policy_hash: PolicyDigest = ""
     confirmation: str = ""
     model_call: bool = False
     """Whether a model was to be asked; `tool_name` is its name then."""
     call_id: str = ""
     """The call in a model's answer that this is; empty: no model asked for it."""
-    untrusted: OptionalRaw = UNSET
-    """The arguments from untrusted text, as in `tool_invocation_started`."""
-    untrusted_blob: OptionalRef = UNSET
-    args: OptionalRaw = UNSET
-    """The arguments, as far as the call came with them."""
-    args_blob: OptionalRef = UNSET
-    provider_id: str = ""
-    """The provider of the tool, and below it what the gate knew of the tool; empty: there is no such tool."""
-    alias: str = ""
-    tool_version: str = ""
-    capability_level: int = 0
-    risk_level: str = ""
-    side_effect: Literal["read", "write", "unknown"] = "read"
-    confirms: bool = False
-    """Whether the tool itself demands a confirmation."""
-    request_schema_hash: SharedDigest = ""
-    contract_hash: str = ""
-    prompt_hash: str = ""
-    decided_at: int = 0
-    """When policy decided, in microseconds since the Unix epoch, if a rule looked at the time; 0: none did."""
-    facts: DecisionFacts | msgspec.UnsetType = UNSET
-    """The facts beside the call that rules asked for."""
-    policy_kept: bool = False
-    """Whether the text of the rules is kept under `policy_hash`."""
     again_ms: int | None = None
     """The call may be made again after so many milliseconds, as a limit says; None: no limit refused it."""
     client: dict[str, str] = msgspec.field(default_factory=dict)

@@ -42,7 +42,8 @@ class Payload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=
     KIND: ClassVar[str] = ""
 
     def __init_subclass__(cls) -> None:
-        REFERENCES.setdefault(cls.KIND, f"{cls.__module__}:{cls.__qualname__}")
+        if cls.KIND:  # none of those that only hold what several kinds say
+            REFERENCES.setdefault(cls.KIND, f"{cls.__module__}:{cls.__qualname__}")
 
     def words(self) -> str:
         """Return a line about the event for people; for kinds of parts, since remit.record.teller has the core's."""

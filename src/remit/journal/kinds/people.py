@@ -6,59 +6,28 @@ from typing import Any, ClassVar, Literal
 
 import msgspec
 
-from remit.journal.kinds.calls import DecisionFacts
+from remit.journal.kinds.calls import DecidedCall
 from remit.journal.kinds.payload import (
     UNSET,
-    OptionalRaw,
-    OptionalRef,
     OwnDigest,
     Payload,
-    PolicyDigest,
-    SharedDigest,
 )
 
 
-class ConfirmationRequested(Payload, frozen=True, kw_only=True):
+class ConfirmationRequested(DecidedCall, frozen=True, kw_only=True):
     """A person is asked. In the confirmation's own stream it holds the whole call, in the caller's who waits for it."""
 
     KIND: ClassVar[str] = "confirmation_requested"
     confirmation: str
-    step: str
     digest: str
     tool_name: str = ""
-    args: OptionalRaw = UNSET
-    args_blob: OptionalRef = UNSET
     question: str = ""
-    principal: str = ""
-    tool_version: str = ""
-    provider_id: str = ""
-    capability_level: int = 0
-    contract_hash: str = ""
-    prompt_hash: str = ""
-    policy_hash: PolicyDigest = ""
-    rule_id: str = ""
     approvals: int = 1
     approvers: tuple[str, ...] = ()
     expires_at: int | None = None
     edited_from: str = ""
     model_call: bool = False
     """In the caller's stream: whether a model is to be asked, and not a tool."""
-    untrusted: OptionalRaw = UNSET
-    """The arguments from untrusted text, as in `tool_invocation_started`; in the confirmation's own stream."""
-    untrusted_blob: OptionalRef = UNSET
-    risk_level: str = ""
-    """Of the tool, as in `tool_invocation_started`; in the confirmation's own stream, as all that follows."""
-    side_effect: Literal["read", "write", "unknown"] = "read"
-    alias: str = ""
-    confirms: bool = False
-    """Whether the tool itself demands a confirmation."""
-    request_schema_hash: SharedDigest = ""
-    decided_at: int = 0
-    """When policy decided, in microseconds since the Unix epoch, if a rule looked at the time; 0: none did."""
-    facts: DecisionFacts | msgspec.UnsetType = UNSET
-    """The facts beside the call that rules asked for."""
-    policy_kept: bool = False
-    """Whether the text of the rules is kept under `policy_hash`."""
     sandbox: tuple[dict[str, Any], ...] = ()
     """The layers by which the skills of the caller make the sandbox stricter."""
     budgets: tuple[str, ...] = ()
