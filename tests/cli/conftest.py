@@ -82,7 +82,7 @@ def run_here(
     patch.setattr(sys, "dont_write_bytecode", True)  # two versions within a second look alike to that cache
     status = run(list(words))
     for name, module in list(sys.modules.items()):
-        if Path(getattr(module, "__file__", None) or "/").is_relative_to(folder):
+        if (getattr(module, "__file__", None) or "").startswith(f"{folder}/"):
             del sys.modules[name]
     return Finished(status, *captured.readouterr())
 
