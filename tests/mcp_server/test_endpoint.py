@@ -15,7 +15,7 @@ from remit.mcp_server import exchange, sessions
 from remit.mcp_server.server import ToolServer
 from remit.tools.peer import PeerError
 from remit.tools.provider import CallContext
-from tests.mcp_server.links import MODERN, facing, serving
+from tests.mcp_server.links import MODERN, NO_TLS, facing, serving
 from tests.mcp_server.test_calls import Door, count
 from tests.mcp_server.test_http import ACCEPT, INITIALIZE
 from tests.mcp_server.test_listing import echo, write
@@ -59,7 +59,7 @@ async def bare(remit_in: OpenRemit, *tools: Any) -> AsyncIterator[Bare]:
         remit_in(tools=list(tools)) as remit,
         facing(remit) as face,
         serving(face) as url,
-        httpx2.AsyncClient(timeout=PATIENCE_S) as http,
+        httpx2.AsyncClient(timeout=PATIENCE_S, verify=NO_TLS) as http,
     ):
         yield Bare(remit, face, url, http)
 
