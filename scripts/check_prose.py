@@ -14,7 +14,7 @@ import io
 import re
 import sys
 import tokenize
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -142,15 +142,16 @@ def _blank(match: re.Match[str]) -> str:
     return re.sub(r"[^\n]", " ", match[0]).replace(" ", "_", 1) if match[0].strip() else match[0]
 
 
+def files(root: Path) -> Iterator[tuple[str, Callable[[str, str], list[Text]]]]:
+    """Each file under `root` that holds prose, and what reads it."""
+    for patterns, read in ((PAGES, markdown), (CODE, python), (TEMPLATES, template)):
+        for path in sorted({path for pattern in patterns for path in root.glob(pattern)}):
+            yield path.relative_to(root).as_posix(), read
+
+
 def scan(root: Path) -> list[Text]:
     """All prose under `root`, by path."""
-    kinds = ((PAGES, markdown), (CODE, python), (TEMPLATES, template))
-    return [
-        text
-        for patterns, read in kinds
-        for path in sorted({path for pattern in patterns for path in root.glob(pattern)})
-        for text in read(path.relative_to(root).as_posix(), path.read_text(encoding="utf-8"))
-    ]
+    return [text for path, read in files(root) for text in read(path, (root / path).read_text(encoding="utf-8"))]
 
 
 def main(root: Path) -> int:

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from scripts.check_prose import RULES, Text, findings, main, markdown, python, rules, scan, template
+from scripts.check_prose import RULES, Text, files, findings, main, markdown, python, rules, template
 
 ROOT = Path(__file__).parents[2]
 WHOEVER = """
@@ -81,8 +81,7 @@ def test_the_status_says_whether_anything_was_found(tmp_path: Path, capsys: pyte
     assert capsys.readouterr().out == "README.md:1: write 'the caller' instead of 'Whoever' [People]\n"
 
 
-@pytest.mark.slow
 def test_the_project_is_read_with_its_own_rules() -> None:
     assert {rule.name for rule in rules(ROOT / RULES)} >= {"Inversions", "People", "Words"}
-    read = {text.path for text in scan(ROOT)}
+    read = {path for path, _ in files(ROOT)}
     assert {"README.md", "docs/concepts.md", "src/remit/app.py", "src/remit/pages/templates/job.html"} <= read
