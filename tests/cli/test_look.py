@@ -336,6 +336,14 @@ def test_verify_names_the_first_bad_event_and_exits_with_7(project: Project, ask
     assert done.err == "1 of 2 streams damaged; the other 1 (3 events) intact\n"
 
 
+def test_verify_names_the_stream_whose_kept_bytes_were_changed(project: Project, asked: str) -> None:
+    with sqlite3.connect(project.folder / ".remit" / "journal.db") as db:
+        assert db.execute("UPDATE blobs SET data = CAST(data || ' ' AS BLOB)").rowcount > 0
+    done = project.here("verify", asked)
+    assert done.status == 7
+    assert f"damaged CHAIN_BROKEN: job/{asked}: the bytes kept as sha256:" in done.out
+
+
 def test_verify_of_a_file_that_is_no_journal_is_damage(project: Project) -> None:
     (project.folder / "x.db").write_bytes(b"this is no database at all" * 100)
     done = project.here("--journal", "x.db", "verify")

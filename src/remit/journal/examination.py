@@ -123,8 +123,11 @@ async def examine(
         if end[0] == 0 and (before := beginning(events)) is not None:
             end, pruned = before, before[0]
         end = verify(head.stream, events, end)
-        payloads = [facts_of(event) for event in events]
-        await looking.look(events, payloads)
+        try:
+            payloads = [facts_of(event) for event in events]
+            await looking.look(events, payloads)
+        except ChainBrokenError as error:
+            raise ChainBrokenError(f"{head.stream}: {error.message}", code=error.code, remedy=error.remedy) from error
         known = [payload for payload in payloads if payload is not None]
         newer = newer or len(known) < len(payloads)
         telling += [payload for payload in known if type(payload) in _TELLING]

@@ -229,7 +229,7 @@ class LoginSessions:
         head = await self._journal.head(stream)
         if head is None:
             return None
-        events = [event for event in await self._journal.read(stream) if event.seq <= head.seq]
+        events = [event for event in await self._journal.left(stream) if event.seq <= head.seq]
         self._journal.prove(head, events)
         login: LoginSession | None = None
         for event in events:

@@ -195,7 +195,7 @@ class ChannelAnswers:
 
     async def _shown(self, received: AnswerReceived) -> str | None:
         """Return the digest of what the message showed that was answered; None: it is not the question's message."""
-        events = await self._journal.read(f"notify/{received.target}/{received.notification}")
+        events = await self._journal.left(f"notify/{received.target}/{received.notification}")
         payloads: list[Any] = [decode(event.kind, event.data) for event in events]
         sent = next((payload for payload in payloads if isinstance(payload, NotificationSent)), None)
         if sent is None or not sent.shown or sent.message != received.message:

@@ -294,7 +294,7 @@ class Follower(ShortPass):
         ):
             return
         payloads = [
-            decode(each.kind, each.data) for each in await self.journal.read(stream_of(self._target.name, notification))
+            decode(each.kind, each.data) for each in await self.journal.left(stream_of(self._target.name, notification))
         ]
         sent = next(
             (payload for payload in payloads if isinstance(payload, NotificationSent) and payload.message), None
@@ -420,7 +420,7 @@ class Notifications:
         )
 
     async def _row(self, head: StreamHead) -> NotificationRow:
-        events, words, payloads = await self._journal.read(head.stream), "", list[Any]()
+        events, words, payloads = await self._journal.left(head.stream), "", list[Any]()
         try:
             payloads = [decode(event.kind, event.data) for event in events]
         except ChainBrokenError as error:

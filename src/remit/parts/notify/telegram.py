@@ -203,7 +203,7 @@ class Presses:
         for target in self._targets:
             notification = notification_of(target.name, identity)
             stream = f"notify/{target.name}/{notification}"
-            events = await self._journal.read(stream) if await self._journal.head(stream) is not None else []
+            events = await self._journal.left(stream) if await self._journal.head(stream) is not None else []
             payloads = [decode(event.kind, event.data) for event in events]
             same = any(isinstance(payload, NotificationSent) and payload.message == place for payload in payloads)
             if events:

@@ -157,7 +157,8 @@ class Delivery(ShortPass):
         for other in self._address.others:
             stream = stream_of(other, notification_of(other, identity))
             head = await self.journal.head(stream)
-            events = (await self.journal.read(stream))[: head.seq] if head is not None else []
+            left = await self.journal.left(stream) if head is not None else []
+            events = [each for each in left if head is not None and each.seq <= head.seq]
             if head is not None and not self._is_whole(head, events):
                 continue  # it is left alone, and tells no one any more
             payloads = [decode(event.kind, event.data) for event in events]

@@ -48,7 +48,7 @@ _OVER: Final[dict[str, Callable[[StreamHead], bool]]] = {
     "ticket": lambda head: head.closed or head.state in _STOPPED,
     "work": lambda head: head.state in _WORK_DONE,
     "session": lambda head: not head.closed,
-    "schedule_day": lambda head: head.closed,
+    **dict.fromkeys(("schedule_day", "notification", "login", "push_subscription"), lambda head: head.closed),
 }
 """By the kind of a root, whether nothing is going on there; sessions never end."""
 _ABOVE: Final = (("ticket", "ticket", ""), ("work", "issue", "issue"))

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from remit.journal.event import StreamHead
     from remit.settings import Settings
 
-Kind = Literal["job", "session", "ticket", "work", "schedule_day"]
+Kind = Literal["job", "session", "ticket", "work", "schedule_day", "notification", "login", "push_subscription"]
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 FLOOR: Final = 183
 """Days that records of a high-risk AI system are kept at least: six months (AI Act, articles 19 and 26)."""

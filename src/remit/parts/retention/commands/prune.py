@@ -28,7 +28,9 @@ if TYPE_CHECKING:
     "--kind",
     "kinds",
     multiple=True,
-    type=click.Choice(["job", "session", "ticket", "work", "schedule_day"]),
+    type=click.Choice(
+        ["job", "session", "ticket", "work", "schedule_day", "notification", "login", "push_subscription"]
+    ),
     help="Repeatable.",
 )
 @click.option(
@@ -61,7 +63,7 @@ def command(
     """Remove records that have been kept long enough, and leave a stub in the place of each.
 
     Shows what would go, and asks at the terminal first. Records are jobs, sessions, tickets and work units, each with
-    its questions and messages, and days of schedules. The stub holds the number
+    its questions and messages; also days of schedules, messages to people, logins and devices that are over. The stub holds the number
     of events, the hash of the last one and the package's, so that `remit verify` still covers the rest. With --archive
     each one's evidence package is written and checked before anything of it goes. What runs or waits, has an open
     question, is damaged, or is needed by a fork or a later turn of a conversation stays. If the command is interrupted,
