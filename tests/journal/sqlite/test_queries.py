@@ -8,6 +8,7 @@ import pytest
 
 from remit.clock import SECOND
 from remit.journal.event import Commit, HeadPatch, HeadQuery, Lease, StreamHead
+from remit.journal.labels import conditions
 from remit.journal.sqlite import queries
 from remit.journal.sqlite import queries as queue
 from remit.journal.sqlite.groups import GroupWriter
@@ -170,6 +171,15 @@ def test_several_states_are_read_by_the_index_of_each(db: apsw.Connection) -> No
     (steps,) = plans(db, lambda: queries.heads(db, HeadQuery(kind="job", states=("pending", "running"), limit=5)))
     assert steps.count("heads_state (kind=? AND state=?)") == 2
     assert "heads_kind" not in steps
+
+
+def test_of_two_conditions_that_many_fit_neither_is_looked_for_among_all_labels(
+    db: apsw.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(queries, "MANY", 0)
+    bounds = conditions(("size<5", "size>=5")).bounds
+    steps = plans(db, lambda: queries.heads(db, HeadQuery(kind="job", bounds=bounds)))[-1]
+    assert steps.count("labels EXISTS USING PRIMARY KEY (head=? AND key=?)") == len(bounds)
 
 
 def test_only_streams_since_then_are_counted(db: apsw.Connection) -> None:

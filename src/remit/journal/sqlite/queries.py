@@ -373,7 +373,8 @@ def _met(
 ) -> _Labeled:
     """Conditions, and one more that the index of labels answers."""
     few = not are_open and db.execute(_FEW.format(terms=terms), values).get < MANY
-    where = (_AMONG if few else _EACH).format(terms=terms)
+    # A plus keeps SQLite from the index of sizes, which half of all heads may fit: a head has one label of a key.
+    where = _AMONG.format(terms=terms) if few else _EACH.format(terms=terms.replace(" AND ", " AND +"))
     return _Labeled((*labeled.where, where), (*labeled.values, *values), is_narrow=labeled.is_narrow or few)
 
 
