@@ -81,8 +81,9 @@ def run_here(
     captured.readouterr()
     patch.setattr(sys, "dont_write_bytecode", True)  # two versions within a second look alike to that cache
     status = run(list(words))
+    within = f"{folder}/"
     for name, module in list(sys.modules.items()):
-        if (getattr(module, "__file__", None) or "").startswith(f"{folder}/"):
+        if (getattr(module, "__file__", None) or "").startswith(within):
             del sys.modules[name]
     return Finished(status, *captured.readouterr())
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from functools import cache, partial
 from typing import Any, Final, TypeVar, cast
 
 import msgspec
@@ -45,18 +46,22 @@ class Twin:
 
 def twin(noun: type[N], connection: ServerConnection) -> N:
     """Return the twin of a noun all of whose remote methods are declared."""
-    remote_noun = cast("type[Twin]", type(f"Remote{noun.__name__}", (Twin, noun), {"__doc__": noun.__doc__}))
-    return cast("N", remote_noun(connection))
+    return cast("N", _twin_of(cast("type", noun))(connection))
+
+
+@cache
+def _twin_of(noun: type) -> type[Twin]:
+    return cast("type[Twin]", type(f"Remote{noun.__name__}", (Twin, noun), {"__doc__": noun.__doc__}))
 
 
 def _request(operation: Operation) -> Callable[..., Any]:
     """Return the method that makes an operation's request."""
-    signature, declared = inspect.signature(operation.function), operation.declaration
+    signature, declared = cache(partial(inspect.signature, operation.function)), operation.declaration
     parameters = {parameter.name: parameter for parameter in operation.parameters}
     path = [parameter.name for parameter in operation.parameters if parameter.source is ArgumentPlace.PATH]
 
     async def ask(*args: Any, **more: Any) -> Any:
-        bound = signature.bind(*args, **more)
+        bound = signature().bind(*args, **more)
         bound.apply_defaults()
         twin, *_ = bound.args
         values = {name: value for name, value in bound.arguments.items() if name in parameters}

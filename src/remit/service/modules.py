@@ -80,7 +80,8 @@ def _load(name: str, folder: Path) -> ModuleType:
 
 def _load_file(path: Path) -> ModuleType:
     path = path.resolve()
-    known = next((m for m in list(sys.modules.values()) if getattr(m, "__file__", None) == str(path)), None)
+    file = str(path)
+    known = next((m for m in list(sys.modules.values()) if getattr(m, "__file__", None) == file), None)
     if known is not None:
         return known
     spec = importlib.util.spec_from_file_location(path.stem, path)
