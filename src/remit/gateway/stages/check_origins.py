@@ -232,8 +232,8 @@ def _result(open_: _Open, result: ToolMessage, conversation: Conversation, prove
 
 
 _SESSION: Final = "session/"
-_OWN_TOOL: Final = regex(r"(?:^|_)remit[_.]")
-"""Names of tools of Remit's MCP server, as agents tell them to models."""
+_OWN_TOOL: Final = regex(r"^(?:mcp__remit__|mcp_remit_|remit[_.])")
+"""Beginnings of names of tools of Remit's MCP server, as the governed agents tell them to models."""
 _TELLING: Final = 4
 """Characters from which on a part of a value is taken to come from where it stands."""
 
