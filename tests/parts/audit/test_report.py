@@ -94,7 +94,7 @@ async def test_the_retention_in_force_is_said_in_words(remit_in: OpenRemit) -> N
         kept = (await remit.service.audit.report()).kept
     assert [(row.what, row.kept, row.enough) for row in kept][:2] == [
         ("events of kinds job, work; labels team: a", "30 days", False),
-        ("events of jobs, sessions, tickets and work", "365 days", True),
+        ("events of jobs, sessions, tickets, work, schedules, messages and logins", "365 days", True),
     ]
 
 

@@ -18,15 +18,18 @@ from remit.codes import Code
 from remit.errors import RecordPrunedError
 from remit.evidence import verify
 from remit.journal.copy import back_up
-from remit.journal.event import HeadQuery
+from remit.journal.event import HeadQuery, JournalFold
 from remit.journal.journal import Journal
 from remit.journal.leases import LeaseProof
 from remit.journal.sqlite.store import SqliteStore
 from remit.journal.values import is_pruned
+from remit.parts.login.provider import Person
 from remit.parts.retention.prune import Pruning
 from remit.parts.retention.rule import RetentionRule, rule_for
 from tests.opened import OpenRemit, until_waiting
 from tests.parts.audit.packages import GIVEN, bought
+from tests.parts.login.conftest import Idp, people_of
+from tests.parts.notify.test_slack import world
 from tests.parts.schedules.clockwork import DAY, HOUR, clockwork, micros
 from tests.service.ticket_desk import EVENT
 
@@ -235,3 +238,29 @@ async def test_days_of_a_schedule_go_and_the_schedule_goes_on(tmp_path: Path) ->
         day = micros("2026-11-02T00:00:00+00:00")
         with pytest.raises(RecordPrunedError):  # else a time might get a second job, under another revision
             await work.schedules.run("hourly", since=day, until=day + DAY * SECOND)
+
+
+async def test_messages_and_logins_that_are_over_go_and_nothing_is_told_or_let_in_again() -> None:
+    async with world() as at, Idp() as idp:
+        sessions = people_of(at.remit, idp)
+        over, goes_on = [await sessions.begin(Person("idp:ann", "ann", "", ("payments",), ""), "cli") for _ in range(2)]
+        await sessions.end(over)
+        await at.ask()
+        mark = at.slack.buttons()["approve"]
+        for user in ("U1", "U2"):
+            await at.slack.press("approve", user)
+            await at.teller.round()
+        await at.teller.round()
+        kinds = {unit.stream.partition("/")[0] for unit in (await prune(at.remit)).pruned}
+        assert kinds >= {"notify", "login"}
+        assert await sessions.session(over) is None
+        assert await sessions.session(goes_on) is not None
+        assert [row.state for row in await at.teller.rows()] == ["sent"]
+        folds = at.remit.runtime.journal.folds
+        (fold,) = await folds.read("notify-oncall")
+        assert await folds.keep([JournalFold(name=fold.name, position=0, data=b"")], fold.position)
+        at.work()
+        await at.slack.send(at.slack.pressed("approve", mark, "U1"))
+        await at.teller.round()
+        assert (len(at.slack.posts()), len(at.slack.said("chat.update"))) == (1, 1)
+        assert (await at.remit.service.streams.verify()).problems == ()

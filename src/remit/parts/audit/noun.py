@@ -220,7 +220,7 @@ def _which(rule: Mapping[str, Any]) -> str:
     words = (
         f"{name} {', '.join(value) if isinstance(value, list) else words_of(value)}" for name, value in parts.items()
     )
-    return "; ".join(words) or "jobs, sessions, tickets and work"
+    return "; ".join(words) or "jobs, sessions, tickets, work, schedules, messages and logins"
 
 
 async def check_audit(look: Look) -> list[Check]:

@@ -63,8 +63,8 @@ def command(
     """Remove records that have been kept long enough, and leave a stub in the place of each.
 
     Shows what would go, and asks at the terminal first. Records are jobs, sessions, tickets and work units, each with
-    its questions and messages; also days of schedules, messages to people, logins and devices that are over. The
-    stub holds the number of events, the hash of the last one and the package's, so that `remit verify` still covers the
+    its questions and messages; also days of schedules, messages to people, logins and devices that are over. The stub
+    holds the number of events, the hash of the last one and the package's, so that `remit verify` still covers the
     rest. With --archive each one's evidence package is written and checked before anything of it goes. What runs or
     waits, has an open question, is damaged, or is needed by a fork or a later turn of a conversation stays. If the
     command is interrupted, run it again.
