@@ -6,7 +6,9 @@ from pathlib import Path
 
 import msgspec
 
-from remit import Capability, Opening, Remit
+import remit.wiring.sections  # noqa: F401 - declares the settings of the parts
+from remit import Capability, Opening, Remit, Settings
+from remit.settings import load
 from remit.tools.provider import LimitedProvider
 from remit.tools.tool import digests_of
 from remit.wiring.capabilities import FIRST_PARTY
@@ -16,7 +18,7 @@ from remit.wiring.parts import opened_providers, recipes_of
 
 async def listings() -> dict[Path, bytes]:
     """Return the content of each file, of the parts that have one."""
-    async with Remit(":memory:", work=False) as remit:
+    async with Remit(settings=_settings(), work=False) as remit:
         opening = remit.runtime.opening()
         return {
             Path(str(import_module(package_of(part)).__file__)).with_name(FILE): _text(await _listing(part, opening))
@@ -25,17 +27,22 @@ async def listings() -> dict[Path, bytes]:
         }
 
 
+def _settings() -> Settings:
+    """Return settings under which every tool is listed."""
+    return load(cwd=Path.cwd(), file=None, env={}, flags={"journal.url": ":memory:", "web.search": ["ddg_html"]})
+
+
 async def _listing(part: Capability, opening: Opening) -> PartListing:
     recipes = tuple(load().outline for load in recipes_of([part]).values())
     if not part.tools:
         return PartListing(recipes=recipes)
-    (provider,) = opened_providers(part, opening)
     tools = [
         ListedTool(
             meta=meta,
             digests=digests_of(meta),
             blocks=isinstance(provider, LimitedProvider) and provider.slots(meta.name) is not None,
         )
+        for provider in opened_providers(part, opening)
         for meta in await provider.list_tools()
     ]
     return PartListing(tools=tuple(tools), recipes=recipes)

@@ -83,8 +83,11 @@ class Capability(NamedTuple):
     provider_ids: tuple[str, ...] = ()
     """Ids of the providers that list the same tools in every process: a recorded catalog does not stand in for them."""
     tools: bool = False
-    """Whether its one provider lists the same tools in every process: `listing.json` in its folder has them (`make
-    tables` writes it), and the provider is opened with the first call."""
+    """Whether its providers list the same tools in every process: `listing.json` in its folder has them (`make tables`
+    writes it), and the providers are opened with the first call."""
+    offers: str = ""
+    """The reference of a function from an `Opening` and those tools to the ones of this process, where settings leave
+    some out, or change something other than their words and schemas. Raises SettingsError."""
     unlisted: str = ""
     """The reference of a function that returns the tools (`ToolMeta`) which no catalog lists and rules may name."""
     skills: str = ""
@@ -164,7 +167,16 @@ class Capability(NamedTuple):
     @property
     def references(self) -> tuple[str, ...]:
         """Every reference of the part."""
-        opened = (self.settings, self.providers, self.unlisted, self.skills, self.encloses, self.people, self.stand_ins)
+        opened = (
+            self.settings,
+            self.providers,
+            self.offers,
+            self.unlisted,
+            self.skills,
+            self.encloses,
+            self.people,
+            self.stand_ins,
+        )
         others = (self.reads, self.engine, self.replays, self.rereads, self.verifies, self.checks, self.formats)
         single = (*opened, self.routes, self.works, self.sends, self.serves, self.pages, self.outputs, *others)
         nouns = (reference for noun in self.nouns for reference in (noun.kind, noun.open, noun.remote))

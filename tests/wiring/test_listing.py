@@ -34,8 +34,8 @@ async def test_the_files_say_what_the_code_does() -> None:
 
 
 @pytest.mark.parametrize("part", [part for part in FIRST_PARTY if part.tools], ids=lambda part: part.name)
-def test_tools_of_a_listing_are_of_the_one_provider(part: Capability) -> None:
-    assert {(row.meta.provider_id,) for row in listing_of(package_of(part)).tools} == {part.provider_ids}
+def test_tools_of_a_listing_are_of_its_providers(part: Capability) -> None:
+    assert {row.meta.provider_id for row in listing_of(package_of(part)).tools} == {*part.provider_ids}
 
 
 def test_every_recipe_of_a_part_has_its_line() -> None:
@@ -67,7 +67,7 @@ class Shop(Toolset):
 
 
 def on_use(make: Callable[[], Shop], *, blocks: bool = False) -> ProviderOnUse:
-    return ProviderOnUse([ListedTool(meta=META, digests=digests_of(META), blocks=blocks)], make, Threads())
+    return ProviderOnUse("shop", [ListedTool(meta=META, digests=digests_of(META), blocks=blocks)], make, Threads())
 
 
 async def test_a_provider_is_opened_with_its_first_call_and_closed_once() -> None:

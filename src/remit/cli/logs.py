@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import sys
 from typing import Final
@@ -62,6 +61,8 @@ class _JsonFormatter(logging.Formatter):
     """One object a line, in ASCII; it names the job and the step that the logging code works for."""
 
     def format(self, record: logging.LogRecord) -> str:
+        import json
+
         from remit.gateway.call import log_context
 
         line = {

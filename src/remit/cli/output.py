@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import sys
 import unicodedata
 from collections.abc import Iterator
@@ -199,7 +198,9 @@ class OutputChannel:
         """Columns to fit tables into; None where there is no terminal, and nothing is cut."""
         if not self.stream.isatty():
             return None
-        return max(shutil.get_terminal_size().columns, NARROWEST)
+        from shutil import get_terminal_size
+
+        return max(get_terminal_size().columns, NARROWEST)
 
     def style(self, text: str, *names: str) -> str:
         """The text in a style, where colour is wanted; a name may also be a state's, and other states have none."""

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
+
+import msgspec
 
 from remit.cli.output import cells, clean, cut, one_line, pad
 from remit.clock import SECOND
@@ -18,7 +20,7 @@ _LEAST: Final = 8
 """Columns a column that may be cut keeps at least."""
 
 
-class TableColumn(NamedTuple):
+class TableColumn(msgspec.Struct, frozen=True):
     """A column of a table."""
 
     title: str

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import shlex
-import shutil
 import signal
 import sys
 import termios
@@ -85,7 +84,9 @@ class PagedLines(OutputChannel):
     @property
     def fits(self) -> bool:
         """Return whether the screen shows them all, with a few lines for what comes before and after them."""
-        return len(self.lines) + _AROUND <= shutil.get_terminal_size().lines
+        from shutil import get_terminal_size
+
+        return len(self.lines) + _AROUND <= get_terminal_size().lines
 
     def write(self) -> None:
         """Write them to the channel."""
@@ -102,7 +103,9 @@ def pager() -> list[str] | None:
         words = shlex.split(os.environ.get("PAGER", _DEFAULT))
     except ValueError:  # a quotation without its end
         return None
-    return words if words and words[0] not in _NONE and shutil.which(words[0]) else None
+    from shutil import which
+
+    return words if words and words[0] not in _NONE and which(words[0]) else None
 
 
 async def show_paged(command: list[str], lines: list[str]) -> bool:

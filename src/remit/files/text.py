@@ -10,7 +10,9 @@ from __future__ import annotations
 import codecs
 import re
 from collections.abc import Callable
-from typing import Final, NamedTuple
+from typing import Final
+
+import msgspec
 
 from remit.regex import regex
 
@@ -140,7 +142,7 @@ _PROSE: Final = _HYPERTEXT | {".adoc", ".markdown", ".md", ".mdx", ".org", ".rst
 _DOCUMENTS: Final = frozenset({".docx", ".epub", ".ipynb", ".pdf", ".pptx", ".xlsx"})
 
 
-class ReadableText(NamedTuple):
+class ReadableText(msgspec.Struct, frozen=True):
     """The text that a person reads in a file; character positions in citations count in `text`."""
 
     text: str

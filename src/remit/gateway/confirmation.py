@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import msgspec
 
@@ -78,7 +78,7 @@ class Confirmation(msgspec.Struct, frozen=True, kw_only=True):
         return self.request.expires_at is not None and now >= self.request.expires_at
 
 
-class RecalledCall(NamedTuple):
+class RecalledCall(msgspec.Struct, frozen=True):
     """The state that a call finds again after it waited for a person."""
 
     newest: Confirmation

@@ -21,7 +21,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote_plus
 
 import msgspec
@@ -185,7 +185,7 @@ def no_stand_ins(_people: Collection[str]) -> Mapping[str, str]:
     return {}
 
 
-class Right(NamedTuple):
+class Right(msgspec.Struct, frozen=True):
     """The right of someone to decide beside their name."""
 
     groups: tuple[str, ...] = ()

@@ -34,7 +34,7 @@ _Most = Annotated[int, msgspec.Meta(ge=1, le=2**50)]
 _Level = Annotated[int, msgspec.Meta(ge=1, le=100)]
 
 
-class Questioner(NamedTuple):
+class Questioner(msgspec.Struct, frozen=True):
     """The caller for whom a question to a model counts."""
 
     principal: str
@@ -149,7 +149,7 @@ def budgets_of(tables: Tables) -> tuple[ModelBudget, ...]:
     return budgets
 
 
-class Alarm(NamedTuple):
+class Alarm(msgspec.Struct, frozen=True):
     """An account whose sum, with what is reserved, has reached levels."""
 
     account: Account

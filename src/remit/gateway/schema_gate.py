@@ -14,6 +14,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol
 
+import msgspec
+
 from remit.canonical import canonical
 from remit.codes import Code
 from remit.journal.event import Blob
@@ -87,7 +89,7 @@ class Checks(Protocol):
         ...
 
 
-class Misfit(NamedTuple):
+class Misfit(msgspec.Struct, frozen=True):
     """A value that does not fit its schema."""
 
     problems: tuple[SchemaProblem, ...]

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -48,7 +48,7 @@ _DIGITS: Final = 32
 """Hexadecimal digits that tell the values in a row apart."""
 
 
-class LimitCaller(NamedTuple):
+class LimitCaller(msgspec.Struct, frozen=True):
     """Facts about a call that limits distinguish."""
 
     tool: str

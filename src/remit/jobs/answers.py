@@ -5,7 +5,7 @@ Results that the methods of a run return and raise, beside plain values.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -86,7 +86,7 @@ class AgentAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """The number of times that older turns were left out or summarised."""
 
 
-class AnswerForm(NamedTuple):
+class AnswerForm(msgspec.Struct, frozen=True):
     """The form an answer must have."""
 
     output: OutputForm

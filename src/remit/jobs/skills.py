@@ -11,7 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+import msgspec
 
 from remit.codes import Code
 from remit.errors import NotFoundError, StateError
@@ -105,7 +107,7 @@ def under(skills: Skilled) -> Iterator[InForce]:
         _in_force.reset(token)
 
 
-class SkillAdmission(NamedTuple):
+class SkillAdmission(msgspec.Struct, frozen=True):
     """The skills of a new job."""
 
     pins: tuple[SkillPin, ...] = ()

@@ -5,7 +5,9 @@ The verdict on a result says nothing of it: what a tool did before it gave an an
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
+
+import msgspec
 
 from remit.codes import Code
 
@@ -13,7 +15,7 @@ if TYPE_CHECKING:
     from remit.journal.kinds import ErrorInfo, Known, Sayer, ToolInvocationFinished, ToolInvocationStarted
 
 
-class Effect(NamedTuple):
+class Effect(msgspec.Struct, frozen=True):
     """Knowledge of an effect, and who has it."""
 
     known: Known = ""

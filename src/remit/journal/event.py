@@ -279,7 +279,7 @@ class HeadQuery(msgspec.Struct, frozen=True, kw_only=True):
         return self.text.encode("utf-8", "surrogatepass").lower().decode("utf-8", "surrogatepass")
 
 
-class StreamTally(NamedTuple):
+class StreamTally(msgspec.Struct, frozen=True):
     """The number of streams made in the same stretch of time, in the same state, which took about as long."""
 
     stretch: int

@@ -7,7 +7,7 @@ from codecs import BOM_UTF8
 from collections import Counter
 from collections.abc import Collection, Mapping
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, Protocol
 
 import msgspec
 
@@ -47,7 +47,7 @@ _NUMBER: Final = regex(r"[1-9]\d{0,17}", re.ASCII)
 _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 
 
-class RpcMessage(NamedTuple):
+class RpcMessage(msgspec.Struct, frozen=True):
     """A message on its way out, and what a wire may want to know of it."""
 
     body: bytes

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
+
+import msgspec
 
 _NEWLINE: Final = b"\n"
 
@@ -51,7 +53,7 @@ class LineReader:
 _DIGITS: Final = 9
 
 
-class SentEventText(NamedTuple):
+class SentEventText(msgspec.Struct, frozen=True):
     """One event."""
 
     kind: str

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence, Sized
-from typing import Final, NamedTuple
+from typing import Final
+
+import msgspec
 
 MAX_SERIES: Final = 1_000
 """Combinations of label values that one metric keeps."""
@@ -21,7 +23,7 @@ SECONDS: Final = (0.001, 0.005, 0.025, 0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0
 Labels = tuple[str, ...]
 
 
-class MetricSample(NamedTuple):
+class MetricSample(msgspec.Struct, frozen=True):
     """One number."""
 
     suffix: str

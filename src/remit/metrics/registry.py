@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, TypeVar
+
+import msgspec
 
 from remit.metrics.metric import SECONDS, Counter, Gauge, Histogram, Metric, MetricSample
 from remit.regex import regex
@@ -12,7 +14,7 @@ _NAME: Final = regex(r"[a-z][a-z0-9_]*")
 M = TypeVar("M", bound=Metric)
 
 
-class MetricFamily(NamedTuple):
+class MetricFamily(msgspec.Struct, frozen=True):
     """Every number of one metric, ready to be written in any format."""
 
     name: str

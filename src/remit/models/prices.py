@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from importlib.resources import files
-from typing import Final, NamedTuple
+from typing import Final
 
 import msgspec
 
@@ -39,7 +39,7 @@ class Price(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """Input written to a cache for an hour; None: as what is written for less."""
 
 
-class Cost(NamedTuple):
+class Cost(msgspec.Struct, frozen=True):
     """An estimate."""
 
     amount: float

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import msgspec
 
@@ -70,7 +70,7 @@ class ModelReply(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return msgspec.structs.replace(self, stop="empty") if nothing else self
 
 
-class Delta(NamedTuple):
+class Delta(msgspec.Struct, frozen=True):
     """A piece of an answer that is still coming, for anyone who watches; nothing depends on it."""
 
     kind: Literal["text", "reasoning", "call"]

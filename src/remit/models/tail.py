@@ -7,7 +7,9 @@ from collections import deque
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from itertools import takewhile
-from typing import Final, NamedTuple
+from typing import Final
+
+import msgspec
 
 from remit.models.reply import Delta, Watch
 
@@ -15,7 +17,7 @@ MAX_CHARACTERS: Final = 256 * 1024
 """Characters of one answer that are kept for watchers who come late or fall behind."""
 
 
-class AnswerPiece(NamedTuple):
+class AnswerPiece(msgspec.Struct, frozen=True):
     """A piece of an answer."""
 
     step: str

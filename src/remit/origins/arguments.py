@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import msgspec
 
@@ -36,7 +36,7 @@ _BRANCHES: Final = ("allOf", "anyOf", "oneOf")
 _CONDITIONS: Final = ("if", "then", "else")
 
 
-class AuthorityValue(NamedTuple):
+class AuthorityValue(msgspec.Struct, frozen=True):
     """One value of authority among the arguments of a call."""
 
     path: str

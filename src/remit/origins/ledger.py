@@ -150,7 +150,7 @@ _WORDS: Final = 5
 _NOTHING: Final[frozenset[str]] = frozenset()
 
 
-class _Field(NamedTuple):
+class _Field(msgspec.Struct, frozen=True):
     """A single value of a result."""
 
     name: str

@@ -16,7 +16,7 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Iterator
-from typing import Final, NamedTuple
+from typing import Final
 from unicodedata import is_normalized, normalize
 
 import msgspec
@@ -90,7 +90,7 @@ _SHORT: Final = 4
 """A text shorter than this must stand freer."""
 
 
-class Needle(NamedTuple):
+class Needle(msgspec.Struct, frozen=True):
     """The text that is looked for, and how it must stand."""
 
     text: str
@@ -99,7 +99,7 @@ class Needle(NamedTuple):
     """Characters that may stand beside it although they join words."""
 
 
-class TextHit(NamedTuple):
+class TextHit(msgspec.Struct, frozen=True):
     """Where a text was found."""
 
     source: int

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, tzinfo
 from typing import Any, TypeVar
-from zoneinfo import ZoneInfo
 
 from remit.errors import PolicyError
 from remit.nearest import did_you_mean
@@ -98,4 +97,8 @@ def describe(value: object) -> str:
 
 def zone_of(name: str) -> tzinfo:
     """Return a time zone. Raises KeyError, ValueError or OSError for a name of none."""
-    return UTC if name == "UTC" else ZoneInfo(name)  # which keeps those it has read
+    if name == "UTC":
+        return UTC
+    from zoneinfo import ZoneInfo  # noqa: PLC0415 - slow to load, and few rules name a zone
+
+    return ZoneInfo(name)  # which keeps those it has read

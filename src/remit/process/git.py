@@ -17,7 +17,9 @@ import tempfile
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
+
+import msgspec
 
 from remit.codes import Code
 from remit.errors import ProviderError
@@ -94,7 +96,7 @@ _REMEDIES: Final = (
 )
 
 
-class Repository(NamedTuple):
+class Repository(msgspec.Struct, frozen=True):
     """A git repository with a checkout."""
 
     top: Path

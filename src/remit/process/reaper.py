@@ -12,7 +12,6 @@ It imports the standard library alone: it starts often, and beside programs that
 
 from __future__ import annotations
 
-import ctypes
 import os
 import signal
 import sys
@@ -150,6 +149,8 @@ def _parents() -> Iterator[tuple[int, int]]:
 
 def _adopt_orphans() -> None:
     """Have orphans come here, and a signal when the process that started this one dies."""
+    import ctypes  # noqa: PLC0415 - who starts this program imports it, and needs none
+
     signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGCHLD,))
     libc = ctypes.CDLL(None, use_errno=True)
     libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+import msgspec
 from msgspec import structs
 
 from remit.jobs.state import JobHistory
@@ -329,7 +330,7 @@ _BUSY: Final[tuple[StepState, ...]] = ("unknown", "waiting", "running")
 """The states that a child has as long as one of its steps has; the first counts most."""
 
 
-class ChildFacts(NamedTuple):
+class ChildFacts(msgspec.Struct, frozen=True):
     """A child recipe."""
 
     state: StepState

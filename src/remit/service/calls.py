@@ -16,7 +16,7 @@ import os
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from hashlib import sha256
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -59,7 +59,7 @@ Ask = Callable[[str], Awaitable[bool]]
 """Puts a confirmation to the person at the caller; whether it is decided now."""
 
 
-class Within(NamedTuple):
+class Within(msgspec.Struct, frozen=True):
     """The session that makes a call."""
 
     session: str
@@ -67,7 +67,7 @@ class Within(NamedTuple):
     """Gives the writer of its stream."""
 
 
-class LiveCaller(NamedTuple):
+class LiveCaller(msgspec.Struct, frozen=True):
     """The way to the caller of this process while its call runs; not carried over a wire."""
 
     progress: Progress = no_progress

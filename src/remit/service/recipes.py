@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from types import UnionType
-from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, Union, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Final, Union, get_args, get_origin
 
 import msgspec
 
@@ -46,7 +46,7 @@ class RecipeView(msgspec.Struct, frozen=True, kw_only=True):
     parameters: tuple[ParameterView, ...]
 
 
-class RecipeForm(NamedTuple):
+class RecipeForm(msgspec.Struct, frozen=True):
     """A recipe as a form shows it."""
 
     schema: dict[str, Any]

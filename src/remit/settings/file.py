@@ -12,6 +12,8 @@ import stat
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+import msgspec
+
 from remit.canonical import sha256
 from remit.errors import SettingsError
 from remit.regex import regex
@@ -27,7 +29,7 @@ _LONG_KEY: Final = regex(rf"(?:^|(?<=[\[{{,\n]))[ \t]*{_PART}(?:[ \t]*\.[ \t]*{_
 _PLACE: Final = regex(r"(.*) \(at line (\d+), column (\d+)\)", re.DOTALL)
 
 
-class SettingsFile(NamedTuple):
+class SettingsFile(msgspec.Struct, frozen=True):
     """A remit.toml as a process has read it."""
 
     path: str = ""
@@ -151,7 +153,7 @@ class Base(NamedTuple):
         return Path(self.folder, text).resolve()
 
 
-class PartSetting(NamedTuple):
+class PartSetting(msgspec.Struct, frozen=True):
     """A setting of a part, as it was written."""
 
     key: str

@@ -15,7 +15,7 @@ import re
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import msgspec
 
@@ -38,7 +38,7 @@ _SECRETS: Final = regex(r"[\"']?(?:cmd|command|args|env|url|headers)\b.*", re.IG
 """From here on a text that cannot be taken apart may hold secrets of any look."""
 
 
-class Candidate(NamedTuple):
+class Candidate(msgspec.Struct, frozen=True):
     """A table that may be a server."""
 
     table: dict[str, Any]

@@ -145,7 +145,7 @@ _TRUTH: Final = {
 _SHOWN: Final = 80
 
 
-class GivenValue(NamedTuple):
+class GivenValue(msgspec.Struct, frozen=True):
     """A value that was given."""
 
     value: Any

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
+
+import msgspec
 
 if TYPE_CHECKING:
     from remit.journal.event import Blob
     from remit.journal.kinds import Payload
 
 
-class DoorOutcome(NamedTuple):
+class DoorOutcome(msgspec.Struct, frozen=True):
     """The outcome of a call through the door."""
 
     ok: bool

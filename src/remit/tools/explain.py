@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import msgspec
 
@@ -346,7 +346,7 @@ MAX_TEXT: Final = 200
 """Characters of a message or a path; what is wrong with a value never quotes the value."""
 
 
-class SchemaProblem(NamedTuple):
+class SchemaProblem(msgspec.Struct, frozen=True):
     """Where a value does not satisfy its schema, and why."""
 
     code: Code

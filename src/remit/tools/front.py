@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Protocol
+
+import msgspec
 
 if TYPE_CHECKING:
     from remit.tools.provider import CallContext
 
 
-class ServedModel(NamedTuple):
+class ServedModel(msgspec.Struct, frozen=True):
     """Where the model of a program is served, and on which terms the program may ask it."""
 
     wire: str
@@ -24,7 +26,7 @@ class ServedModel(NamedTuple):
     """Whether each of its tools passes a gate: one that did not is recorded."""
 
 
-class FrontAddress(NamedTuple):
+class FrontAddress(msgspec.Struct, frozen=True):
     """The address and the key that a program is told in the place of its provider's."""
 
     url: str

@@ -10,7 +10,7 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import PurePath
 from types import NoneType
-from typing import Any, Final, NamedTuple, get_type_hints
+from typing import Any, Final, get_type_hints
 
 import msgspec
 
@@ -31,7 +31,7 @@ _REMEDY: Final = (
 )
 
 
-class Signature(NamedTuple):
+class Signature(msgspec.Struct, frozen=True):
     """The arguments and results of a function, as schemas and as types."""
 
     input_schema: JsonSchema

@@ -13,7 +13,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
+
+import msgspec
 
 from remit.canonical import canonical
 from remit.errors import NotCanonicalError, SchemaError
@@ -164,7 +166,7 @@ MAX_PATTERN_BYTES: Final = 1 << 20
 _REMEDY: Final = "The tool's owner has to simplify its schema."
 
 
-class SchemaShape(NamedTuple):
+class SchemaShape(msgspec.Struct, frozen=True):
     """The shape of a schema."""
 
     document: SchemaDocument

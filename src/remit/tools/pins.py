@@ -7,7 +7,6 @@ hashes the set of names: a tool under a new name is a new tool. Each server's pi
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -204,6 +203,8 @@ def hash_of(raw: Mapping[str, Any]) -> str:
         value = digest(raw)
         if not _has_wide(raw):
             return value
+    import json  # noqa: PLC0415 - for definitions that are not canonical
+
     return f"not canonical, {sha256(json.dumps(raw, sort_keys=True).encode())}"
 
 

@@ -44,7 +44,7 @@ class RemoteStatus(msgspec.Struct, frozen=True, kw_only=True):
     """Answer of it to the handshake, as it came: `serverInfo`, `capabilities`, `instructions`."""
 
 
-class Outage(NamedTuple):
+class Outage(msgspec.Struct, frozen=True):
     """Why a remote's tools cannot be used now, from what is known without asking it."""
 
     cause: Code

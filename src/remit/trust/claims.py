@@ -10,7 +10,7 @@ import shlex
 from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -48,7 +48,7 @@ def declare_files(references: Mapping[str, str]) -> None:
     _beside.update(references)
 
 
-class SettingsClaim(NamedTuple):
+class SettingsClaim(msgspec.Struct, frozen=True):
     """One thing that a settings file would do."""
 
     key: str

@@ -6,7 +6,7 @@ import logging
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from remit.clock import Clock
 from remit.codes import Code
@@ -16,13 +16,15 @@ from remit.journal.journal import PAGE, Journal
 from remit.journal.kinds import declare
 from remit.journal.port import Store
 from remit.journal.seals import ID_BYTES, Seals, default_folder, default_place, find, load, make, make_for
-from remit.journal.sharded.shard import ShardStore
 from remit.journal.sqlite.connection import in_use
 from remit.journal.sqlite.store import EMPTY, MEMORY, SqliteStore
 from remit.settings import Settings
 from remit.settings.places import data_folder
 from remit.settings.sections.process import SERVERS, SQLITE, installed, shards_in
 from remit.wiring.capabilities import FIRST_PARTY
+
+if TYPE_CHECKING:
+    from remit.journal.sharded.shard import ShardStore
 
 _log: Final = logging.getLogger("remit.journal")
 

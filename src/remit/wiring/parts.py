@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
 
 from remit.capability import GROUP, Capability, resolve
 from remit.codes import Code
@@ -44,7 +46,7 @@ if TYPE_CHECKING:
     from remit.tools.provider import ToolProvider
 
 
-class KnownPart(NamedTuple):
+class KnownPart(msgspec.Struct, frozen=True):
     """A part, and where it is from."""
 
     name: str
@@ -114,13 +116,14 @@ def named_parts(parts: Sequence[Capability], names: Sequence[str]) -> Sequence[C
 def providers_of(parts: Iterable[Capability], opening: Opening) -> Iterator[ToolProvider]:
     """The providers of parts, in their order. Raises UsageError or SettingsError.
 
-    Of a part whose tools are the same in every process, the provider is opened with the first call.
+    Of a part whose tools are the same in every process, they are opened with the first call.
     """
-    from remit.wiring.listing import ProviderOnUse, listing_of, package_of  # noqa: PLC0415 - for who needs tools
+    from remit.wiring.listing import providers_on_use  # noqa: PLC0415 - for who needs tools
 
     for part in parts:
-        if part.tools and (tools := listing_of(package_of(part)).tools):
-            yield ProviderOnUse(tools, partial(_one_provider, part, opening), opening.threads)
+        if part.tools:
+            offers = _resolved(part.name, part.offers) if part.offers else None
+            yield from providers_on_use(part, opening, partial(opened_providers, part, opening), offers)
         elif part.providers:
             yield from opened_providers(part, opening)
 
@@ -131,11 +134,6 @@ def opened_providers(part: Capability, opening: Opening) -> Iterable[ToolProvide
         opening._replace(part=part_settings(part, opening.settings))
     )
     return providers
-
-
-def _one_provider(part: Capability, opening: Opening) -> ToolProvider:
-    (provider,) = opened_providers(part, opening)
-    return provider
 
 
 def enclosures_of(parts: Iterable[Capability], settings: Settings) -> Enclosures:

@@ -8,7 +8,9 @@ runs something makes the engine. `open_runtime` makes all of them, unless it is 
 from __future__ import annotations
 
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from remit.clock import SystemClock
 from remit.settings.principal import principal
@@ -50,7 +52,7 @@ if TYPE_CHECKING:
     Report = Callable[[str, float | None, float | None, str], None]
 
 
-class Additions(NamedTuple):
+class Additions(msgspec.Struct, frozen=True):
     """The additions of a program beside what the settings name."""
 
     tools: tuple[FunctionTool[..., Any], ...] = ()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, cast
 
 import msgspec
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from remit.tools.migration import Migrations
 
 
-class Sources(NamedTuple):
+class Sources(msgspec.Struct, frozen=True):
     """Where the parts come from that are made of more than settings."""
 
     catalog: Callable[[], Catalog]

@@ -12,9 +12,8 @@ from remit.files.replacement import Closed
 from remit.parts.web import search
 from remit.parts.web.fetcher import Fetcher, WebError
 from remit.parts.web.search import FolderBackend
-from remit.parts.web.settings import WebSettings
+from remit.parts.web.settings import WebSettings, backends_of
 from remit.parts.web.shapes import Item
-from remit.parts.web.wiring import backends_of
 from remit.threads import Threads
 from tests.parts.web.engine import DDG, Engine
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -238,8 +237,10 @@ class _Drawn:
         self._lines = 0
 
     def show(self, rows: Sequence[JobRow]) -> None:
+        from shutil import get_terminal_size
+
         page = PagedLines(self._channel)
-        room = max(1, shutil.get_terminal_size().lines - _AROUND)
+        room = max(1, get_terminal_size().lines - _AROUND)
         show_jobs(page, rows[:room])
         if not rows:
             page.line("no such jobs")

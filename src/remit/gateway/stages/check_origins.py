@@ -6,7 +6,7 @@ The ledgers of conversations under way: each grows with its conversation, so tha
 from __future__ import annotations
 
 from collections.abc import Awaitable
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -43,7 +43,7 @@ _SHOWN: Final = OriginSource("", "a description of what it may use")
 _FROM_A_MODEL: Final = OriginSource("", "a task that a model wrote")
 
 
-class _Open(NamedTuple):
+class _Open(msgspec.Struct, frozen=True):
     """A ledger, and what it takes to continue it."""
 
     ledger: OriginLedger

@@ -7,7 +7,9 @@ import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final, NamedTuple, Protocol
+from typing import Final, Protocol
+
+import msgspec
 
 from remit.parts.sandbox.identity import CLOSED, reachable
 from remit.process.enclosure import PLACES, CommandMissingError, FolderMount, SandboxUnavailableError
@@ -22,7 +24,7 @@ _PACKAGES: Final[Mapping[str, str]] = {
 PACKAGES: Final = "/packages"
 
 
-class SandboxCommand(NamedTuple):
+class SandboxCommand(msgspec.Struct, frozen=True):
     """A program within the sandbox, and what it needs there."""
 
     program: str
@@ -100,7 +102,7 @@ _DEEPEST: Final = 4
 """Interpreters of interpreters."""
 
 
-class Located(NamedTuple):
+class Located(msgspec.Struct, frozen=True):
     """A program of the operator's own, as a sandbox sees it, and what it needs there."""
 
     program: str

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
+
+import msgspec
 
 _ONLY_OURS: Final = 60_900
 """No system hands out a uid from 60578 to 61183 (systemd, "Users, Groups, UIDs and GIDs")."""
@@ -15,7 +17,7 @@ CLOSED: Final = (
 """The remedy for a folder that the sandbox's user cannot read."""
 
 
-class UserIdentity(NamedTuple):
+class UserIdentity(msgspec.Struct, frozen=True):
     """Which user a child becomes; None: it stays who we are."""
 
     uid: int | None = None

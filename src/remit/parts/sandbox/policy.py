@@ -6,7 +6,7 @@ The allow-list of the sandbox's network: `host`, `*.domain` or `*` for any host,
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import msgspec
 
@@ -20,7 +20,7 @@ PORTS: Final = (80, 443)
 _ENTRY: Final = regex(r"(?:\*|(\*\.)?([a-z0-9](?:[a-z0-9.-]*[a-z0-9])?))(?::(\d{1,5}))?")
 
 
-class Host(NamedTuple):
+class Host(msgspec.Struct, frozen=True):
     """One entry."""
 
     name: str

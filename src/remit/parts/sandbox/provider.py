@@ -16,6 +16,7 @@ from remit.codes import Code
 from remit.errors import ProviderError
 from remit.parts.sandbox.artifacts import SnapshotLostError, TooManyError
 from remit.parts.sandbox.policy import SandboxPolicy, terms_of
+from remit.parts.sandbox.settings import SETUP_MS, exec_terms
 from remit.parts.sandbox.shapes import (
     CollectArgs,
     CollectResult,
@@ -41,8 +42,6 @@ if TYPE_CHECKING:
     from remit.parts.sandbox.sandbox import Ran, Sandbox
 
 _PROVIDER: Final = "sandbox"
-_SETUP_MS: Final = 30_000
-"""The time that a call may take beside the program itself: the probe, snapshots, another run in the same workspace."""
 
 
 def _tools(policy: SandboxPolicy) -> tuple[ToolMeta, ...]:
@@ -52,7 +51,7 @@ def _tools(policy: SandboxPolicy) -> tuple[ToolMeta, ...]:
         provider=_PROVIDER,
         writes=True,
         capability_level=Level.L2,
-        timeout_ms=_SETUP_MS,
+        timeout_ms=SETUP_MS,
         isolation="sandbox",
     )
     return (
@@ -62,9 +61,7 @@ def _tools(policy: SandboxPolicy) -> tuple[ToolMeta, ...]:
             "Run a command in the sandbox, with no access to this machine and its network.",
             ExecArgs,
             ExecResult,
-            timeout_ms=policy.limits.wall_ms + _SETUP_MS,
-            # Without a network nothing leaves the workspace, and that is restored before it runs again.
-            idempotent=not policy.network,
+            **exec_terms(policy.limits.wall_ms, policy.network),
         ),
         tool("sandbox.collect", "Take files out of the sandbox's workspace.", CollectArgs, CollectResult),
     )

@@ -1,11 +1,22 @@
-"""The section `[sandbox]`."""
+"""The section `[sandbox]`, and what it makes of the tools."""
 
-from typing import Annotated, Literal
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import msgspec
+from msgspec.structs import replace
 
+from remit.errors import SettingsError
 from remit.settings.file import Base
+from remit.settings.parts import settings_of
 from remit.settings.section import About, Bytes, Count, Millis, Section, Texts
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from remit.capability import Opening
+    from remit.tools.meta import ToolMeta
 
 
 def _path(path: str, base: Base) -> str:
@@ -104,3 +115,34 @@ class SandboxSettings(Section, frozen=True):
         52_428_800
     )
     artifact_files: Annotated[Count, About("The number of files that one step collects.")] = 100
+
+
+SETUP_MS: Final = 30_000
+"""The time that a call may take beside the program itself: the probe, snapshots, another run in the same workspace."""
+
+
+def exec_terms(wall_ms: int, network: Collection[Any]) -> dict[str, Any]:
+    """Return what the operator's limits make of sandbox.exec.
+
+    Without a network nothing leaves the workspace, and that is restored before it runs again.
+    """
+    return {"timeout_ms": wall_ms + SETUP_MS, "idempotent": not network}
+
+
+def require_hosts(settings: SandboxSettings) -> None:
+    """Raise SettingsError for a host that a program could not reach as it is written."""
+    for entry in settings.network:
+        from remit.parts.sandbox.policy import read  # noqa: PLC0415 - for who opens a network
+
+        try:
+            read(entry)
+        except ValueError as error:
+            raise SettingsError(f"sandbox.network: {error}", remedy="Write host, host:port, *.domain or *.") from error
+
+
+def offered(opening: Opening, tools: Sequence[ToolMeta]) -> list[ToolMeta]:
+    """Return the tools of this process. Raises SettingsError."""
+    own = settings_of(opening.settings, "sandbox", SandboxSettings)
+    require_hosts(own)
+    terms = exec_terms(own.wall_ms, own.network)
+    return [replace(tool, **terms) if tool.name == "sandbox.exec" else tool for tool in tools]

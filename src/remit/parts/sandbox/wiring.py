@@ -8,11 +8,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from remit.errors import SettingsError
 from remit.parts.sandbox.commands import Commands, Finder, ImageCommands
 from remit.parts.sandbox.driver import Isolation
-from remit.parts.sandbox.policy import SandboxPolicy, read
-from remit.parts.sandbox.settings import SandboxSettings
+from remit.parts.sandbox.policy import SandboxPolicy
+from remit.parts.sandbox.settings import SandboxSettings, require_hosts
 from remit.process.enclosure import RunLimits
 from remit.settings.parts import settings_of
 
@@ -57,11 +56,7 @@ def open_driver(name: str, settings: SandboxSettings, folder: Path | None = None
 
 def policy_of(settings: SandboxSettings) -> SandboxPolicy:
     """Return what the operator allows. Raises SettingsError."""
-    for entry in settings.network:
-        try:
-            read(entry)
-        except ValueError as error:
-            raise SettingsError(f"sandbox.network: {error}", remedy="Write host, host:port, *.domain or *.") from error
+    require_hosts(settings)
     return SandboxPolicy(
         min_isolation=Isolation[settings.min_isolation],
         limits=RunLimits(**{name: getattr(settings, name) for name in RunLimits.__struct_fields__}),

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import msgspec
 
@@ -62,7 +62,7 @@ metadata:
 """
 
 
-class SkillContents(NamedTuple):
+class SkillContents(msgspec.Struct, frozen=True):
     """The files that a skill consists of."""
 
     digest: str
@@ -78,7 +78,7 @@ class SkillContents(NamedTuple):
         return Blob(sha256(data), data)
 
 
-class SkillPlace(NamedTuple):
+class SkillPlace(msgspec.Struct, frozen=True):
     """Place of a skill: a folder, or a manifest alone."""
 
     root: Path

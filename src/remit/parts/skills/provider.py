@@ -8,7 +8,7 @@ names may be reached only as policy or a person allows. Neither tool runs anythi
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import msgspec
@@ -65,17 +65,22 @@ class ActivateResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _tool: Final = partial(declare, provider=_PROVIDER, timeout_ms=30_000)
-TOOLS: Final = (
-    _tool(READ, "Read a file of a skill; without a path its instructions.", ReadArgs, ReadResult),
-    _tool(ACTIVATE, "Come under skills: their tools may be used from then on.", ActivateArgs, ActivateResult),
-)
+
+
+@cache
+def _tools() -> tuple[ToolMeta, ...]:
+    """Return both tools; most processes have no skills, and make no schemas for them."""
+    return (
+        _tool(READ, "Read a file of a skill; without a path its instructions.", ReadArgs, ReadResult),
+        _tool(ACTIVATE, "Come under skills: their tools may be used from then on.", ActivateArgs, ActivateResult),
+    )
 
 
 class SkillProvider(Toolset):
     """Reads skills, and says what each allows."""
 
     def __init__(self, skills: Callable[[], LoadedSkills], journal: Journal) -> None:
-        super().__init__(_PROVIDER, TOOLS)
+        super().__init__(_PROVIDER, ())
         self._skills = skills
         self._journal = journal
 
@@ -84,11 +89,12 @@ class SkillProvider(Toolset):
 
     async def list_tools(self) -> Sequence[ToolMeta]:
         """Return both tools, where anything speaks of skills."""
-        tools = await super().list_tools()
-        return tools if self._skills().is_wanted else ()
+        self._require_open()
+        return _tools() if self._skills().is_wanted else ()
 
     async def invoke(self, name: str, args: dict[str, Any], ctx: CallContext) -> ToolResult:
         """Read, or say what skills allow. Raises ProviderError."""
+        self._tools = _tools()
         self._require(name)
         job = await self._pins(ctx)
         try:

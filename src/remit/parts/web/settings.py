@@ -1,9 +1,22 @@
-"""The section `[web]`."""
+"""The section `[web]`, and what of the tools it leaves."""
 
-from typing import Annotated
+from __future__ import annotations
 
+import logging
+from typing import TYPE_CHECKING, Annotated, Final
+
+from remit.settings.parts import settings_of
 from remit.settings.pictures import url_or_empty
 from remit.settings.section import About, Bytes, Count, Millis, Seconds, Section, Texts
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from remit.capability import Opening
+    from remit.tools.meta import ToolMeta
+
+_log: Final = logging.getLogger("remit.settings")
+STUB: Final = "stub"
 
 
 def _masked(value: str) -> str:
@@ -60,3 +73,52 @@ class WebSettings(Section, frozen=True):
     pause_ms: Annotated[Millis, About("Milliseconds between two requests to one host.")] = 500
     pages: Annotated[Count, About("Pages that are kept to be asked for again only if they changed.")] = 200
     pages_bytes: Annotated[Bytes, About("Bytes that they take together in the journal, compressed.")] = 50_000_000
+
+
+_NEEDS: Final[dict[str, tuple[str, ...]]] = {
+    "ddg_html": (),
+    "folder": ("folder", "folder_url"),
+    "searxng": ("searxng_url",),
+    "brave": ("brave_key",),
+    "serper": ("serper_key",),
+}
+"""The settings that each backend needs."""
+_ENVIRONMENT: Final = {
+    "searxng_url": "SEARXNG_BASE_URL",
+    "brave_key": "BRAVE_API_KEY",
+    "serper_key": "SERPER_API_KEY",
+    "folder": "WEB_SEARCH_FOLDER",
+    "folder_url": "WEB_SEARCH_FOLDER_URL",
+}
+
+
+def backends_of(settings: WebSettings) -> tuple[list[str], list[str]]:
+    """Return the names of the backends that can be asked, in their order, and what to say of the others."""
+    names, warnings = [], []
+    for entry in settings.search:
+        name = entry.strip().lower()
+        if problem := _problem(name, settings):
+            warnings.append(f"web.search: {problem}; {'the others are' if len(settings.search) > 1 else STUB} used")
+        elif name != STUB:
+            names.append(name)
+    return names, warnings
+
+
+def _problem(name: str, settings: WebSettings) -> str:
+    """Return why a backend cannot be asked; empty: it can."""
+    if name == STUB:
+        return ""
+    if name == "bing":
+        return "Bing's search API was shut down in 2025: choose another backend in web.search (WEB_SEARCH_BACKEND)"
+    if name not in _NEEDS:
+        return f"{name[:40]!r} in web.search (WEB_SEARCH_BACKEND) is no backend"
+    missing = [needs for needs in _NEEDS[name] if not getattr(settings, needs)]
+    return f"{name} needs web.{missing[0]} ({_ENVIRONMENT[missing[0]]})" if missing else ""
+
+
+def offered(opening: Opening, tools: Sequence[ToolMeta]) -> list[ToolMeta]:
+    """Return the tools of this process: without a backend that can be asked, only the stub searches. Warn of others."""
+    names, warnings = backends_of(settings_of(opening.settings, "web", WebSettings))
+    for warning in warnings:
+        _log.warning("%s", warning)
+    return [tool for tool in tools if names or (tool.name, tool.provider_id) != ("web.search", "web")]

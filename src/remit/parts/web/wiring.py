@@ -5,7 +5,6 @@ The provider of web.search, web.fetch and web.extract: they only read, and what 
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -17,7 +16,7 @@ from remit.codes import Code
 from remit.errors import ProviderError, RemitError
 from remit.files.replacement import Closed
 from remit.http.urls import place_of
-from remit.parts.web.settings import WebSettings
+from remit.parts.web.settings import STUB, WebSettings, backends_of
 from remit.parts.web.shapes import SECONDS, ExtractResult, FetchArgs, FetchResult, Item, SearchArgs, SearchResult
 from remit.settings.parts import settings_of
 from remit.tools.provider import CallContext, Digests, ToolResult, Toolset, arguments, declare
@@ -71,33 +70,13 @@ class WebProvider(Toolset):
             await self._engine.close()
 
 
-_STUB: Final = "stub"
 _OFFLINE: Final = "stub_web"
 """Id of the provider that answers where no backend does."""
-_NEEDS: Final[dict[str, tuple[str, ...]]] = {
-    "ddg_html": (),
-    "folder": ("folder", "folder_url"),
-    "searxng": ("searxng_url",),
-    "brave": ("brave_key",),
-    "serper": ("serper_key",),
-}
-"""The settings that each backend needs."""
-_ENVIRONMENT: Final = {
-    "searxng_url": "SEARXNG_BASE_URL",
-    "brave_key": "BRAVE_API_KEY",
-    "serper_key": "SERPER_API_KEY",
-    "folder": "WEB_SEARCH_FOLDER",
-    "folder_url": "WEB_SEARCH_FOLDER_URL",
-}
-_log: Final = logging.getLogger("remit.settings")
 
 
 def open_web(opening: Opening) -> list[ToolProvider]:
-    """Return the providers of the web tools; a backend that cannot be asked is warned of and left out."""
-    settings = settings_of(opening.settings, "web", WebSettings)
-    names, warnings = backends_of(settings)
-    for warning in warnings:
-        _log.warning("%s", warning)
+    """Return the providers of the web tools; a backend that cannot be asked is left out."""
+    names, _ = backends_of(settings_of(opening.settings, "web", WebSettings))
     return [WebProvider(lambda: _engine(opening, names), searches=bool(names)), _stub()]
 
 
@@ -110,30 +89,6 @@ async def check_search(look: Look) -> list[Check]:
     return [
         Check("web", "fail", warning, "Correct web.search; docs/web.md lists the backends.") for warning in warnings
     ]
-
-
-def backends_of(settings: WebSettings) -> tuple[list[str], list[str]]:
-    """Return the names of the backends that can be asked, in their order, and what to say of the others."""
-    names, warnings = [], []
-    for entry in settings.search:
-        name = entry.strip().lower()
-        if problem := _problem(name, settings):
-            warnings.append(f"web.search: {problem}; {'the others are' if len(settings.search) > 1 else _STUB} used")
-        elif name != _STUB:
-            names.append(name)
-    return names, warnings
-
-
-def _problem(name: str, settings: WebSettings) -> str:
-    """Return why a backend cannot be asked; empty: it can."""
-    if name == _STUB:
-        return ""
-    if name == "bing":
-        return "Bing's search API was shut down in 2025: choose another backend in web.search (WEB_SEARCH_BACKEND)"
-    if name not in _NEEDS:
-        return f"{name[:40]!r} in web.search (WEB_SEARCH_BACKEND) is no backend"
-    missing = [needs for needs in _NEEDS[name] if not getattr(settings, needs)]
-    return f"{name} needs web.{missing[0]} ({_ENVIRONMENT[missing[0]]})" if missing else ""
 
 
 def _engine(opening: Opening, names: Sequence[str]) -> WebEngine:
@@ -205,7 +160,7 @@ def _stub_answer(args: dict[str, Any]) -> dict[str, Any]:
         title=f"No search: {str(args.get('query', ''))[:100]}",
         url="https://stub.invalid/",
         snippet="No search backend is set. Name one in web.search (WEB_SEARCH_BACKEND), such as searxng.",
-        provider=_STUB,
+        provider=STUB,
         rank=1,
     )
     return {"items": [msgspec.to_builtins(item)]}

@@ -26,7 +26,6 @@ from remit.parts.work.store import UnitRow
 from remit.parts.work.unit import MAX_RETRIES, Run, State, WorkUnit, dependencies_in, parent_in, rest_after, urgency
 from remit.parts.work.views import Turn, TurnStep
 from remit.parts.work.workflow import IssueGroup, Workflow, read_workflow, require_workflow
-from remit.service.calls import TurnTaking
 from remit.tasks import first
 
 if TYPE_CHECKING:
@@ -84,6 +83,8 @@ class ControlPlane:
 
     async def _lead(self, stop: asyncio.Event, tell: Callable[[Turn], None]) -> None:
         while not stop.is_set():
+            from remit.service.calls import TurnTaking  # noqa: PLC0415 - who looks takes no turn
+
             async with TurnTaking(self._journal).held(STREAM, KIND, WorkControlled()) as held:
                 while await held.current() is not None:
                     mark = await self._journal.heads_changed(0)
@@ -96,6 +97,8 @@ class ControlPlane:
         require_workflow(self._settings)
         if staged:
             return await self._turn(staged=True)
+        from remit.service.calls import TurnTaking  # noqa: PLC0415 - who looks takes no turn
+
         turns = TurnTaking(self._journal)
         await turns.begin(STREAM, KIND, WorkControlled())
         async with turns.taken(STREAM, KIND) as held:

@@ -8,7 +8,6 @@ Generated code is bound to versions of the protobuf package, which others in an 
 from __future__ import annotations
 
 from functools import cache
-from importlib.resources import files
 from pathlib import PurePath
 from typing import Any, Final, Literal, TypeVar, get_args
 
@@ -89,6 +88,8 @@ def _strip(message: Any) -> None:
 @cache
 def _message(name: str) -> Any:
     """Return the class of a message. Raise UsageError (WORK_INVALID) without the extra `work`."""
+    from importlib.resources import files  # noqa: PLC0415 - for who has protobuf
+
     try:
         from google.protobuf import descriptor_pb2, descriptor_pool, message_factory  # noqa: PLC0415 - an extra
     except ModuleNotFoundError as error:

@@ -13,17 +13,15 @@ from remit.codes import Code
 from remit.errors import ProviderError, StateError, UsageError
 from remit.jobs.state import ENDED
 from remit.operation import Body, By, operation
-from remit.parts.work.executors.registry import MANUAL, hand_of, tool_of
 from remit.parts.work.forms import Form, read_result_in
 from remit.parts.work.references import IssueRef
 from remit.parts.work.result import Test, WorkResult
 from remit.parts.work.runs import ROLE, STOP_S, ProjectRuns, RunOrder
 from remit.parts.work.stage import StagedWrite, Verb, stage
 from remit.parts.work.store import UnitRow, Verdict
-from remit.parts.work.unit import State, parent_in
+from remit.parts.work.unit import MANUAL, State, parent_in, tool_of
 from remit.parts.work.views import Started, Turn, UnitView
 from remit.parts.work.workflow import read_workflow, repository_of, require_workflow
-from remit.process.git import changed_by, commit_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -202,6 +200,8 @@ class WorkNoun:
         Raise StateError (WORK_CONFLICT) if the old run's job does not end.
         """
         if executor != MANUAL:
+            from remit.parts.work.executors.registry import hand_of  # noqa: PLC0415 - who looks works with no executor
+
             hand_of(require_workflow(self._settings), executor).executor.require(os.environ)
         wanted = RunOrder(executor=executor, role=role, reason=reason, by=by, instead=True)
         return await self._runs.start(IssueRef.parse(issue_ref), require_workflow(self._settings), wanted)
@@ -260,6 +260,8 @@ class WorkNoun:
 
     async def _proved(self, order: WorkOrder, result: WorkResult, by: str) -> WorkResult:
         """Return the result of a person with the acceptance commands as Remit ran them, if their commit is here."""
+        from remit.process.git import commit_of  # noqa: PLC0415 - who looks runs no git
+
         repository = repository_of(read_workflow(self._settings), self._settings.folder, order.role)
         commit = await commit_of(repository, result.changes.commit) if result.changes.commit else ""
         if not (commit and order.constraints.commands and result.status == "ok"):
@@ -275,6 +277,8 @@ class WorkNoun:
 
     async def _kept_to(self, order: WorkOrder, result: WorkResult) -> WorkResult:
         """Return the result of a person, as failed if their commit is here and changes what it may not."""
+        from remit.process.git import changed_by  # noqa: PLC0415 - who looks runs no git
+
         repository = repository_of(read_workflow(self._settings), self._settings.folder, order.role)
         rules = order.constraints
         if not (rules.forbidden_paths and result.changes.commit):

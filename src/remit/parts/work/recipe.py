@@ -7,7 +7,7 @@ from typing import Any
 from remit.codes import Code
 from remit.jobs.recipe import recipe
 from remit.jobs.run import Run
-from remit.parts.work.executors.registry import tool_of
+from remit.parts.work.unit import tool_of
 
 
 @recipe("work_run", version="3")

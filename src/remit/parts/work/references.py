@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from datetime import date
-from typing import Final, NamedTuple
+from typing import Final
 from urllib.parse import quote
+
+import msgspec
 
 from remit.codes import Code
 from remit.errors import UsageError
@@ -21,7 +23,7 @@ _ROLE: Final = regex(r"[a-z][a-z0-9-]{0,62}", re.ASCII)
 _LOCAL: Final = "local"
 
 
-class IssueRef(NamedTuple):
+class IssueRef(msgspec.Struct, frozen=True):
     """An issue: `owner/repo#n`, `group/…/project#iid` or `local#id`, written as a forge's users write it."""
 
     project: str
@@ -56,7 +58,7 @@ class IssueRef(NamedTuple):
         return f"{self.project}#{self.number}"
 
 
-class EventRef(NamedTuple):
+class EventRef(msgspec.Struct, frozen=True):
     """An event of an issue that is kept here, such as `local#12/e34`."""
 
     issue: IssueRef
@@ -74,7 +76,7 @@ class EventRef(NamedTuple):
         return f"{self.issue}/e{self.number}"
 
 
-class RunId(NamedTuple):
+class RunId(msgspec.Struct, frozen=True):
     """A run: `<YYYY-MM-DD>-<role>-<seq>`. It is unique within its issue alone."""
 
     day: str

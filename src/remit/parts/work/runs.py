@@ -16,16 +16,14 @@ from remit.jobs.state import ENDED, stream_of
 from remit.jobs.state import KIND as JOB
 from remit.journal.leases import heads_changed_within
 from remit.journal.sharded.placement import new_identifier
-from remit.parts.work.executors.registry import MANUAL, hand_of
 from remit.parts.work.folder import WorkFolder, tree_folder
 from remit.parts.work.order import NO_CONTRACTS, WorkOrder
 from remit.parts.work.pack import ContextPack
 from remit.parts.work.references import IssueRef, RunId
 from remit.parts.work.store import WorkStore
-from remit.parts.work.unit import Run, WorkUnit, dependencies_in, field_in, parent_in
+from remit.parts.work.unit import MANUAL, Run, WorkUnit, dependencies_in, field_in, parent_in
 from remit.parts.work.views import Started
 from remit.parts.work.workflow import Workflow, repository_of
-from remit.process.git import commit_of
 from remit.redact import line
 from remit.service.options import Options
 
@@ -93,6 +91,8 @@ class ProjectRuns:
     async def start(self, issue: IssueRef, workflow: Workflow, wanted: RunOrder) -> Started:
         """Make a run the active one and start its job. Raise UsageError, StateError or NotFoundError."""
         if wanted.executor != MANUAL:
+            from remit.parts.work.executors.registry import hand_of  # noqa: PLC0415 - who looks works with no executor
+
             hand = hand_of(workflow, wanted.executor)
             hand.executor.require(os.environ)
             wanted = wanted._replace(executor=hand.name)
@@ -153,6 +153,8 @@ class ProjectRuns:
                 await self._end(other, run.reason or f"{run.run_id} took its place")
         if run.executor == MANUAL:
             return
+        from remit.parts.work.executors.registry import hand_of  # noqa: PLC0415 - who looks works with no executor
+
         hand = hand_of(workflow, run.executor)
         inputs = {
             "issue_ref": str(issue),
@@ -272,6 +274,8 @@ class ProjectRuns:
 
 async def _require_commit(repository: Path) -> None:
     """Raise UsageError (env_unavailable) for a folder in which no run could begin, before one is recorded."""
+    from remit.process.git import commit_of  # noqa: PLC0415 - who looks runs no git
+
     try:
         commit = await commit_of(repository, "HEAD")
     except ProviderError as error:

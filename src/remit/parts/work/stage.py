@@ -17,14 +17,11 @@ from remit.jobs.state import ENDED
 from remit.journal import kinds as k
 from remit.operation import ArgumentPlace, operations
 from remit.parts.work import kinds as w
-from remit.parts.work.executors.registry import MANUAL, hand_of, tool_of
-from remit.parts.work.outbox.remote import branch_of
 from remit.parts.work.references import IssueRef
 from remit.parts.work.runs import ProjectRuns, RunsOpening
 from remit.parts.work.store import T, UnitChange, WorkStore
-from remit.parts.work.unit import WorkUnit
+from remit.parts.work.unit import MANUAL, WorkUnit, tool_of
 from remit.parts.work.workflow import repository_of
-from remit.tools.provider import Previews, supports
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -106,9 +103,11 @@ class StagedRuns(ProjectRuns):
         if run.executor == MANUAL:
             return
         order = await self.store.order(issue, run.run_id)
-        hand = hand_of(workflow, run.executor)
         from remit.parts.work.executors.provider import shown_order  # noqa: PLC0415 - for who previews a run
+        from remit.parts.work.executors.registry import hand_of  # noqa: PLC0415 - as above
+        from remit.parts.work.outbox.remote import branch_of  # noqa: PLC0415 - as above
 
+        hand = hand_of(workflow, run.executor)
         shown = shown_order(order, hand, str(repository_of(workflow, self._folder, run.role)))
         self._writes.append(StagedWrite(by=tool_of(run.executor), what=shown.what, diff=shown.diff))
         table = workflow.outbox
@@ -131,6 +130,8 @@ class StagedRuns(ProjectRuns):
                 raise NotFoundError(str(error), code=error.cause or Code.not_found) from error
             issue: dict[str, Any] = msgspec.to_builtins(issue_read)
             return issue
+        from remit.tools.provider import Previews, supports  # noqa: PLC0415 - who looks previews nothing
+
         known = await self._catalog.find(tool)
         shown = None
         if known is not None and supports(known.provider, Previews):

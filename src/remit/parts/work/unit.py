@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from itertools import takewhile
-from typing import Any, ClassVar, Final, Literal, NamedTuple
+from typing import Any, ClassVar, Final, Literal
 
 import msgspec
 
@@ -36,7 +36,17 @@ _FIELD: Final = 500
 _PRIORITY: Final = "prio:"
 
 
-class FlowStep(NamedTuple):
+TOOLS: Final = "executor."
+MANUAL: Final = "manual"
+"""The executor that is a person: the run waits for a result that someone hands in."""
+
+
+def tool_of(name: str) -> str:
+    """Return the name of an executor's tool: `executor.NAME`, or `executor.acp.NAME`."""
+    return f"{TOOLS}{name.replace(':', '.')}"
+
+
+class FlowStep(msgspec.Struct, frozen=True):
     """Where an issue goes after a result."""
 
     state: BodyStatus

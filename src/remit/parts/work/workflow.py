@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import shlex
-import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, get_args, get_origin
@@ -202,6 +201,12 @@ def read_workflow(settings: Settings) -> Workflow:
     return _parsed(data)
 
 
+def _toml(data: bytes) -> dict[str, Any]:
+    import tomllib  # noqa: PLC0415 - for who has the file
+
+    return tomllib.loads(data.decode())
+
+
 def _acts(data: bytes) -> Iterator[str]:
     try:
         workflow = _parsed(data)
@@ -215,7 +220,7 @@ def _acts(data: bytes) -> Iterator[str]:
         yield f"give it ${token} of your environment"
     for name, table in workflow.executors.items():
         yield f"let {name} work on issues: {shlex.join((table.program or table.agent, *table.args))}"
-    for key, value in _leaves(tomllib.loads(data.decode()), ""):
+    for key, value in _leaves(_toml(data), ""):
         if not _SPOKEN.fullmatch(key):
             yield f"set {key} of {FILE} to {msgspec.json.encode(value).decode()}"
 
@@ -233,7 +238,7 @@ def _parsed(data: bytes) -> Workflow:
     if len(data) > MAX_FILE:
         raise _invalid(f"is larger than {MAX_FILE:,} bytes")
     try:
-        workflow = _converted(tomllib.loads(data.decode()))
+        workflow = _converted(_toml(data))
     except msgspec.ValidationError as error:
         raise _invalid(_words(error, Workflow)) from error
     except (ValueError, RecursionError) as error:

@@ -9,7 +9,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from remit.parts.work.executors.registry import hand_of, hands_of, tool_of
+from remit.parts.work.executors.registry import hand_of, hands_of
+from remit.parts.work.unit import tool_of
 from remit.parts.work.workflow import Workflow
 from tests.parts.work.executors.shop import Shop
 from tests.patience import PATIENCE_S

@@ -1,7 +1,7 @@
 """The section `[telemetry]`, and where spans and metrics go by it, or by OpenTelemetry's own variables."""
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Final, Literal, NamedTuple
+from typing import Annotated, Final, Literal
 from urllib.parse import urlsplit, urlunsplit
 
 import msgspec
@@ -65,7 +65,7 @@ _OTLP: Final = "OTEL_EXPORTER_OTLP_"
 _THINGS: Final = {"traces": "spans", "metrics": "metrics"}
 
 
-class TelemetryTarget(NamedTuple):
+class TelemetryTarget(msgspec.Struct, frozen=True):
     """Where spans, or metrics, go."""
 
     url: str

@@ -57,7 +57,7 @@ def run(state: CommandState, issue: str, executor: str, role: str, detach: bool,
     """
     if staged:
         return show_staged(state, "start", {"issue_ref": issue, "executor": executor, "role": role})
-    from remit.parts.work.executors.registry import MANUAL
+    from remit.parts.work.unit import MANUAL
 
     return see_through(
         state,
@@ -160,7 +160,7 @@ def switch(state: CommandState, issue: str, executor: str, reason: str, role: st
     """
     if staged:
         return show_staged(state, "switch", {"issue_ref": issue, "executor": executor, "reason": reason, "role": role})
-    from remit.parts.work.executors.registry import MANUAL
+    from remit.parts.work.unit import MANUAL
 
     return see_through(
         state,

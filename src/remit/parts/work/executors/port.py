@@ -141,7 +141,7 @@ OpenTools = Callable[["Site"], AbstractAsyncContextManager[RunTools]]
 """Offers the tools of a run within the block. Raise ProviderError."""
 
 
-class AgentConversation(NamedTuple):
+class AgentConversation(msgspec.Struct, frozen=True):
     """The last turn of an agent on an issue."""
 
     run_id: str

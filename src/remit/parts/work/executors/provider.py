@@ -27,7 +27,7 @@ from remit.parts.work.executors.adapter import Adapter, GiveSkills, Progress, Ru
 from remit.parts.work.executors.port import AgentConversation, AgentTurn, OpenTools, ProgramEnding
 from remit.parts.work.executors.program import ProgramExecutor
 from remit.parts.work.executors.publication import Publication
-from remit.parts.work.executors.registry import MANUAL, Hand, faults_of, hand_of, hands_of, name_of, tool_of
+from remit.parts.work.executors.registry import Hand, faults_of, hand_of, hands_of, name_of
 from remit.parts.work.executors.worktree import Beginning, Beginnings, Worktree
 from remit.parts.work.folder import WorkFolder, tree_folder
 from remit.parts.work.order import WorkOrder
@@ -37,6 +37,7 @@ from remit.parts.work.pack import Contents, ContextPack, contents_for
 from remit.parts.work.references import IssueRef
 from remit.parts.work.result import RESULT_CODES, Test, WorkResult
 from remit.parts.work.store import Verdict, WorkStore
+from remit.parts.work.unit import MANUAL, tool_of
 from remit.parts.work.workflow import ExecutorTable, Workflow, read_workflow, repository_of
 from remit.process.live import LiveLines
 from remit.tools.meta import Level, ToolMeta

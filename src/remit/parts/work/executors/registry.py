@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Mapping
-from typing import Final, NamedTuple
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from msgspec.structs import replace
@@ -16,13 +16,10 @@ from remit.parts.work.executors.cli import CliExecutor
 from remit.parts.work.executors.port import Executor
 from remit.parts.work.executors.program import ProgramExecutor
 from remit.parts.work.executors.rows import CLIS, Cli
+from remit.parts.work.unit import MANUAL, TOOLS
 from remit.parts.work.workflow import ExecutorTable, Workflow
 from remit.redact import line
 from remit.tools.front import ServedModel
-
-TOOLS: Final = "executor."
-MANUAL: Final = "manual"
-"""The executor that is a person: the run waits for a result that someone hands in."""
 
 
 class Hand(NamedTuple):
@@ -145,11 +142,6 @@ def _fault(workflow: Workflow, name: str) -> str | None:
         place = "" if "[executors." in error.message else f"[executors.{name}]: "
         return f"{place}{error.message}"
     return None
-
-
-def tool_of(name: str) -> str:
-    """Return the name of an executor's tool: `executor.NAME`, or `executor.acp.NAME`."""
-    return f"{TOOLS}{name.replace(':', '.')}"
 
 
 def name_of(tool: str) -> str:

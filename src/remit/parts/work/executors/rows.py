@@ -14,7 +14,9 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
+
+import msgspec
 
 from remit.mcp_config import own_tools
 from remit.mcp_config.own_tools import SERVER
@@ -26,7 +28,7 @@ RESUME: Final = "{resume}"
 """The place of the words of `Cli.resume`."""
 
 
-class AgentModel(NamedTuple):
+class AgentModel(msgspec.Struct, frozen=True):
     """The model that an agent speaks to."""
 
     name: str
@@ -36,7 +38,7 @@ class AgentModel(NamedTuple):
     key: str
 
 
-class Home(NamedTuple):
+class Home(msgspec.Struct, frozen=True):
     """The circumstances that the files of a home are written for."""
 
     model: AgentModel
@@ -73,7 +75,7 @@ Read = Callable[[WordTally, dict[str, Any]], str]
 """Takes in an event, a JSON object of one line; returns what is shown of it. A line for people is shown as it is."""
 
 
-class Cli(NamedTuple):
+class Cli(msgspec.Struct, frozen=True):
     """One coding agent."""
 
     name: str

@@ -10,8 +10,10 @@ import base64
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
+
+import msgspec
 
 from remit.codes import Code
 from remit.errors import ProviderError
@@ -36,7 +38,7 @@ def branch_of(table: OutboxTable, issue: IssueRef) -> str:
     return f"{table.branches}{issue.number}"
 
 
-class Pushed(NamedTuple):
+class Pushed(msgspec.Struct, frozen=True):
     """The end of a push."""
 
     commit: str
