@@ -73,6 +73,14 @@ class Bound(msgspec.Struct, frozen=True):
         return f"{self.key}{self.operator}{self.value}"
 
 
+def by_label(bounds: Iterable[Bound]) -> dict[tuple[str, str], list[Bound]]:
+    """Put bounds on the sizes of one label together: many jobs fit each of two, and few lie between them."""
+    groups = dict[tuple[str, str], list[Bound]]()
+    for bound in bounds:
+        groups.setdefault((bound.key, bound.type), []).append(bound)
+    return groups
+
+
 class Conditions(NamedTuple):
     """Conditions on labels: every one has to hold."""
 

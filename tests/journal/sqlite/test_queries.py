@@ -177,9 +177,15 @@ def test_of_two_conditions_that_many_fit_neither_is_looked_for_among_all_labels(
     db: apsw.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(queries, "MANY", 0)
-    bounds = conditions(("size<5", "size>=5")).bounds
+    bounds = conditions(("size<5", "age>=5")).bounds
     steps = plans(db, lambda: queries.heads(db, HeadQuery(kind="job", bounds=bounds)))[-1]
     assert steps.count("labels EXISTS USING PRIMARY KEY (head=? AND key=?)") == len(bounds)
+
+
+def test_what_lies_between_two_sizes_is_looked_up(db: apsw.Connection) -> None:
+    bounds = conditions(("size<6", "size>=5")).bounds
+    steps = plans(db, lambda: queries.heads(db, HeadQuery(kind="job", bounds=bounds)))[-1]
+    assert "labels_size (key=? AND type=? AND size>? AND size<?)" in steps
 
 
 def test_only_streams_since_then_are_counted(db: apsw.Connection) -> None:

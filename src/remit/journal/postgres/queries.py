@@ -31,7 +31,7 @@ from remit.journal.event import (
     StreamTally,
 )
 from remit.journal.kinds import StreamPruned
-from remit.journal.labels import KIND, MANY, is_indexed
+from remit.journal.labels import KIND, MANY, by_label, is_indexed
 from remit.journal.postgres.groups import CommitGroup
 from remit.journal.references import names_in
 from remit.journal.scan import page, reach
@@ -215,7 +215,7 @@ _LAST_CHARACTER: Final = "\U0010ffff"
 
 _PLAIN: Final = regex("[a-z]{1,20}")
 _EQUAL: Final = "key = {0} AND left(value, 200) = left({1}, 200) AND value = {1}"
-_SIZED: Final = "key = {{0}} AND type = {{1}} AND size {operator} {{2}}"
+_TYPED: Final = "key = {0} AND type = {1}"
 _FEW: Final = f"SELECT count(*) FROM (SELECT FROM labels WHERE {{terms}} LIMIT {MANY}) AS fit"  # noqa: S608 - fixed parts
 _AMONG: Final = "id = ANY (ARRAY(SELECT head FROM labels WHERE {terms}))"
 _EVERY: Final = "(SELECT true FROM labels WHERE head = heads.id AND {terms})"
@@ -268,14 +268,14 @@ async def _labeled(db: asyncpg.Connection, query: HeadQuery, bind: Callable[[obj
         (_EQUAL, (key, value)) for key, value in query.labels.items() if query.kind == KIND and is_indexed(key)
     ]
     other = {key: value for key, value in query.labels.items() if query.kind != KIND or not is_indexed(key)}
-    conditions += [(_SIZED.format(operator=b.operator), (b.key, b.type, b.size)) for b in query.bounds]
+    for label_type, bounds in by_label(query.bounds).items():
+        sizes = "".join(f" AND size {bound.operator} {{{place}}}" for place, bound in enumerate(bounds, 2))
+        conditions.append((_TYPED + sizes, (*label_type, *(bound.size for bound in bounds))))
     where = [f"labels @> {bind(msgspec.json.encode(other).decode())}::jsonb"] if other else []
     are_open = set(query.states) == set(OPEN_STATES)
     for terms, values in conditions:
-        few = (
-            not are_open
-            and await db.fetchval(_FEW.format(terms=terms.format("$1::text", "$2::text", "$3::float8")), *values) < MANY
-        )
+        places = ("$1::text", "$2::text", *(f"${place}::float8" for place in range(3, len(values) + 1)))
+        few = not are_open and await db.fetchval(_FEW.format(terms=terms.format(*places)), *values) < MANY
         where.append((_AMONG if few else _EVERY).format(terms=terms.format(*map(bind, values))))
     return where
 

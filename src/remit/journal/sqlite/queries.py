@@ -35,7 +35,7 @@ from remit.journal.event import (
     StreamTally,
 )
 from remit.journal.kinds import StreamPruned
-from remit.journal.labels import KIND, MANY, is_indexed
+from remit.journal.labels import KIND, MANY, by_label, is_indexed
 from remit.journal.references import names_in
 from remit.journal.retirement import RETIRED, STREAM, busy, refusal
 from remit.journal.scan import page, reach
@@ -362,9 +362,10 @@ def _labeled(db: apsw.Connection, query: HeadQuery) -> _Labeled:
             filter_ = filter_._replace(
                 where=(*filter_.where, "labels ->> ? = ?"), values=(*filter_.values, path, value)
             )
-    for bound in query.bounds:
-        terms = f"key = ? AND type = ? AND size {bound.operator} ?"
-        filter_ = _met(db, filter_, terms, (bound.key, bound.type, bound.size), are_open=are_open)
+    for label_type, bounds in by_label(query.bounds).items():
+        terms = "key = ? AND type = ?" + "".join(f" AND size {bound.operator} ?" for bound in bounds)
+        sizes = (bound.size for bound in bounds)
+        filter_ = _met(db, filter_, terms, (*label_type, *sizes), are_open=are_open)
     return filter_
 
 
