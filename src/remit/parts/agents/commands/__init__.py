@@ -1,1 +1,0 @@
-"""Commands about the conversations of agents."""
