@@ -22,7 +22,7 @@ from remit.parts.sandbox.identity import identity
 from remit.parts.sandbox.policy import SandboxPolicy
 from remit.parts.sandbox.sandbox import Sandbox, SandboxRequest
 from remit.parts.sandbox.scratch import scratch
-from remit.parts.sandbox.seccomp.filter import encoded
+from remit.parts.sandbox.seccomp import encoded
 from remit.parts.sandbox.workspaces import Workspaces
 from remit.process.enclosure import Spec, quiet
 

@@ -12,7 +12,7 @@ import pytest_asyncio
 
 from remit.parts.sandbox.bwrap.driver import BwrapDriver
 from remit.parts.sandbox.cleanup import cleanup_process
-from remit.parts.sandbox.container.driver import Container, ContainerDriver, RunFiles
+from remit.parts.sandbox.container import Container, ContainerDriver, RunFiles
 from remit.parts.sandbox.driver import Driver, Isolation, ProbeReport
 from remit.parts.sandbox.identity import UserIdentity
 from remit.process.enclosure import FolderMount, SandboxUnavailableError, Spec, quiet

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remit.parts.sandbox.seccomp.filter import (
+from remit.parts.sandbox.seccomp import (
     ABSENT,
     ALLOW,
     ARCHITECTURES,

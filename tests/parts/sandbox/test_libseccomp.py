@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from remit.parts.sandbox.seccomp.filter import ABSENT, ARCHITECTURES, FORBIDDEN, REFUSED, Instruction
+from remit.parts.sandbox.seccomp import ABSENT, ARCHITECTURES, FORBIDDEN, REFUSED, Instruction
 from tests.parts.sandbox.test_filter import answer, ask, encode
 
 pytestmark = pytest.mark.skipif(ctypes.util.find_library("seccomp") is None, reason="there is no libseccomp here")

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remit.parts.sandbox.seccomp.filter import ALLOW, ARCHITECTURES, REFUSED, errno_verdict
-from remit.parts.sandbox.seccomp.profile import others, profile
+from remit.parts.sandbox.seccomp import ALLOW, ARCHITECTURES, REFUSED, errno_verdict, others, profile
 from tests.parts.sandbox.test_filter import MACHINES, ask
 
 LOOKED_AT = sorted(

@@ -92,7 +92,7 @@ def _bwrap(settings: SandboxSettings, folder: Path | None) -> Driver:
 
 
 def _container(settings: SandboxSettings, _folder: Path | None) -> Driver:
-    from remit.parts.sandbox.container.driver import ContainerDriver  # noqa: PLC0415 - the same
+    from remit.parts.sandbox.container import ContainerDriver  # noqa: PLC0415 - the same
 
     return ContainerDriver(settings.container_program, settings.container_image, settings.container_runtime)
 

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 import pytest
 
 from remit.parts.sandbox.bwrap.driver import BwrapDriver
-from remit.parts.sandbox.container.driver import ContainerDriver
+from remit.parts.sandbox.container import ContainerDriver
 from remit.parts.sandbox.driver import Driver
 from remit.parts.sandbox.identity import identity
 from remit.process.enclosure import INPUTS, FolderMount, RunLimits, Spec

@@ -24,6 +24,7 @@ from typing import Final, NamedTuple
 from remit.clock import SystemClock
 from remit.ids import new_id
 from remit.parts.sandbox import limits as limiting
+from remit.parts.sandbox import seccomp
 from remit.parts.sandbox.bwrap.program import INSTALL, BwrapProgram, NoProgramError, find
 from remit.parts.sandbox.bwrap.run import BwrapRun, RunEnd
 from remit.parts.sandbox.cgroups import Leaf, Leaves
@@ -31,7 +32,6 @@ from remit.parts.sandbox.driver import Isolation, IsolationCheck, ProbeReport
 from remit.parts.sandbox.drives import FailedCheckError
 from remit.parts.sandbox.identity import identity
 from remit.parts.sandbox.scratch import ScratchFolder, scratch
-from remit.parts.sandbox.seccomp import filter as seccomp
 from remit.parts.sandbox.supervisor import stdin_of
 from remit.parts.sandbox.workspaces import take_place
 from remit.process.enclosure import (

@@ -1,4 +1,4 @@
-"""The driver `container`.
+"""The driver `container`: docker or podman, with the runtime of the operator's choice, such as gVisor's runsc.
 
 The command line of docker and podman; both take these words.
 """
@@ -24,8 +24,7 @@ from remit.parts.sandbox.drives import FailedCheckError, SupervisingDriver
 from remit.parts.sandbox.identity import UserIdentity, identity
 from remit.parts.sandbox.limits import OWN
 from remit.parts.sandbox.scratch import ScratchFolder, scratch
-from remit.parts.sandbox.seccomp.filter import ARCHITECTURES
-from remit.parts.sandbox.seccomp.profile import profile
+from remit.parts.sandbox.seccomp import ARCHITECTURES, profile
 from remit.parts.sandbox.supervisor import Supervised
 from remit.process.enclosure import (
     WORKSPACE,

@@ -1,1 +1,0 @@
-"""The filter on what sandboxed programs may ask of the kernel: classic BPF, built here, without a library."""
