@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 import remit
-from remit.codes import Code
-from remit.codes.row import BLOCKED, ERROR, FAILED, HEALTH, NOTE, PENDING, Reserved
+from remit.codes import BLOCKED, ERROR, FAILED, HEALTH, NOTE, PENDING, Code, Reserved
 
 SOURCE = Path(remit.__file__).parent
 

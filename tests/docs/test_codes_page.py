@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from remit.codes import Code
-from remit.codes.row import Reserved
+from remit.codes import Code, Reserved
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/codes.md").read_text(encoding="utf-8")

@@ -86,7 +86,7 @@ def test_every_code_on_the_page_exists() -> None:
 
 
 def test_every_reason_of_the_contract_is_in_the_table() -> None:
-    source = (Path(__file__).parents[2] / "src/remit/codes/__init__.py").read_text(encoding="utf-8")
+    source = (Path(__file__).parents[2] / "src/remit/codes.py").read_text(encoding="utf-8")
     block = source.partition("# --- what happened to a reply")[2].partition("# ---")[0]
     reasons = re.findall(r"^    (\w+) = Row", block, re.MULTILINE)
     table = PAGE.partition("`derive_reason` says")[2]

@@ -5,8 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from remit.codes import Code
-from remit.codes.row import ERROR
+from remit.codes import ERROR, Code
 from remit.http.problem import HttpProblem
 
 

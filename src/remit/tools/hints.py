@@ -14,8 +14,7 @@ from typing import Any, Final, get_type_hints
 
 import msgspec
 
-from remit.codes import Code
-from remit.codes.row import Row
+from remit.codes import Code, Row
 from remit.errors import SchemaError
 from remit.tools.meta import JsonSchema
 from remit.tools.provider import CallContext, ToolResult, unindented

@@ -10,8 +10,7 @@ import logging
 import traceback
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from remit.codes import Code
-from remit.codes.row import NOTE
+from remit.codes import NOTE, Code
 from remit.errors import ProviderError
 from remit.frames import frames_of
 from remit.gateway.call import Call, Proceed
