@@ -16,6 +16,8 @@ from tomlkit.exceptions import TOMLKitError
 
 from remit.errors import UsageError
 from remit.regex import regex
+from remit.settings.clients import ClientTable
+from remit.settings.mcp import McpServer
 
 _ANY_HEADER: Final = regex(r"[ \t]*\[")
 _ASIDE: Final = regex(r"[ \t]*(?:#|\r?$)")
@@ -123,3 +125,49 @@ def _inline(value: Any) -> Any:
     table = tomlkit.inline_table()
     table.update(value)
     return table
+
+
+_CLIENTS: Final = ArrayTables(("clients",), ClientTable.__struct_fields__)
+
+
+def with_client(text: str, table: Mapping[str, Any]) -> str:
+    """A remit.toml with one more client, the last of them. Raises UsageError if it cannot be written in there."""
+    return _CLIENTS.added(text, table)
+
+
+def client_numbers(text: str, name: str) -> list[int]:
+    """The places of the clients that go by a name: their `name`, or without one their principal."""
+    return [
+        number
+        for number, table in enumerate(_CLIENTS.read(text))
+        if (table.get("name") or table.get("principal")) == name
+    ]
+
+
+def without_client(text: str, number: int, name: str) -> str:
+    """A remit.toml without one client, whose comments between tables stay. Raises UsageError."""
+    return _CLIENTS.removed(text, number, name)
+
+
+_SERVERS: Final = ArrayTables(("mcp", "servers"), McpServer.__struct_fields__)
+
+
+def with_server(text: str, table: Mapping[str, Any]) -> str:
+    """A remit.toml with one more server, the last of them. Raises UsageError if it cannot be written in there."""
+    return _SERVERS.added(text, table)
+
+
+def server_names(text: str) -> list[str]:
+    """The names of the servers in a remit.toml that can be read, in order."""
+    return [table["name"] for table in _SERVERS.read(text) if isinstance(table.get("name"), str)]
+
+
+def without_server(text: str, name: str) -> str:
+    """A remit.toml without the server of this name, whose comments between tables stay. Raises UsageError."""
+    number = next(index for index, table in enumerate(_SERVERS.read(text)) if table.get("name") == name)
+    return _SERVERS.removed(text, number, name)
+
+
+def server_block(table: Mapping[str, Any]) -> str:
+    """The table as TOML, its keys in the order of the documentation."""
+    return _SERVERS.block(table)

@@ -72,14 +72,14 @@ def new_command(
     from remit.cli.servers import settings_file
     from remit.clock import SystemClock
     from remit.http.guard import digest_of, token_of
-    from remit.mcp_config.client_tables import numbers, with_client
+    from remit.mcp_config.array_tables import client_numbers, with_client
     from remit.mcp_config.config_file import read_text, replace_text
     from remit.randomness import salt
     from remit.settings.clients import read_client
 
     file = settings_file(state.settings())
     text = read_text(file)
-    if numbers(text, name):
+    if client_numbers(text, name):
         raise UsageError(
             f"{file} already has a client {name!r}", remedy="Choose another name, or revoke this client first."
         )
@@ -177,13 +177,13 @@ def revoke_command(state: CommandState, name: str) -> int:
     restart.
     """
     from remit.cli.servers import settings_file
-    from remit.mcp_config.client_tables import numbers, without_client
+    from remit.mcp_config.array_tables import client_numbers, without_client
     from remit.mcp_config.config_file import read_text, replace_text
     from remit.settings.clients import clients
 
     file = settings_file(state.settings())
     text = read_text(file)
-    token_numbers = numbers(text, name)
+    token_numbers = client_numbers(text, name)
     if not token_numbers:
         raise UsageError(f"{file} has no client {name!r}", remedy="`remit token list` lists the clients.")
     if len(token_numbers) > 1:

@@ -206,14 +206,14 @@ def remove_command(state: CommandState, name: str, yes: bool) -> int:
     """
     from remit.cli.servers import settings_file
     from remit.cli.trust_question import still_trusted
+    from remit.mcp_config.array_tables import server_names, without_server
     from remit.mcp_config.config_file import read_text, replace_text
-    from remit.mcp_config.server_tables import names, without_server
 
     settings = state.settings()
     file = settings_file(settings)
     text = read_text(file)
-    if name not in names(text):
-        raise _absent(settings, file, name, names(text))
+    if name not in server_names(text):
+        raise _absent(settings, file, name, server_names(text))
     changed = without_server(text, name)
     if not yes and not state.as_json and state.output.interactive:
         click.confirm(f"Remove {name} from {file}?", err=True, abort=True)

@@ -103,15 +103,15 @@ def _written(state: CommandState, file: Path, table: dict[str, Any]) -> McpServe
     """Check the table, hold it against the file, and write it. Raises UsageError."""
     from remit.cli.servers import base_of
     from remit.cli.trust_question import still_trusted
+    from remit.mcp_config.array_tables import server_names, with_server
     from remit.mcp_config.config_file import read_text, replace_text
     from remit.mcp_config.secrets import refuse_secrets
-    from remit.mcp_config.server_tables import names, with_server
     from remit.settings.mcp_servers import read_server
 
     server = read_server(table, "the new server", base_of(file), str(file.parent))
     refuse_secrets(server.name, table, "nothing was written")
     text = read_text(file)
-    if server.name in names(text):
+    if server.name in server_names(text):
         raise UsageError(
             f"{file} already has a server {server.name}",
             remedy=f"Choose another name, or run `remit mcp remove {server.name}` first.",

@@ -128,8 +128,8 @@ def _check_wanted(wanted: tuple[str, ...], planned: list[Planned], content: File
 
 
 def _write(file: Path, planned: list[Planned], *, private: bool) -> None:
+    from remit.mcp_config.array_tables import with_server
     from remit.mcp_config.config_file import read_text, replace_text
-    from remit.mcp_config.server_tables import with_server
 
     before = text = read_text(file)
     for server in planned:

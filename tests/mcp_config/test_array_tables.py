@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from remit.errors import UsageError
-from remit.mcp_config.server_tables import block, names, with_server, without_server
+from remit.mcp_config.array_tables import server_block, server_names, with_server, without_server
 
 NEW = {"name": "new", "command": ["npx", "-y"], "env": {"K": "${K}", "a.b": 'x"y'}, "level": "L1"}
 A = "[[mcp.servers]]\nname = 'a'\ncommand = ['a'] # a's\n"
@@ -50,7 +50,7 @@ def test_a_server_is_added_last_and_all_else_stays(text: str) -> None:
     assert [line for line in text.splitlines() if "#" in line and "servers =" not in line] == [
         line for line in made.splitlines() if "#" in line and "servers =" not in line
     ]
-    assert names(made) == [*names(text), "new"]
+    assert server_names(made) == [*server_names(text), "new"]
 
 
 @pytest.mark.parametrize("text", LAYOUTS.values(), ids=LAYOUTS)
@@ -63,15 +63,15 @@ def test_what_was_added_can_be_removed_again(text: str) -> None:
 @pytest.mark.parametrize("text", [text for text in LAYOUTS.values() if "name = 'a'" in text])
 def test_a_server_that_a_person_wrote_can_be_removed(text: str) -> None:
     made = without_server(text, "a")
-    assert "a" not in names(made)
+    assert "a" not in server_names(made)
     assert rest(made) == rest(text)
     assert all(comment in made for comment in ("# first", "# jobs") if comment in text)
 
 
 def test_what_stands_in_the_file_stays_byte_for_byte() -> None:
     text = LAYOUTS["servers before others"]
-    assert with_server(text, NEW) == text + "\n" + block(NEW)
-    assert with_server("", NEW) == block(NEW)
+    assert with_server(text, NEW) == text + "\n" + server_block(NEW)
+    assert with_server("", NEW) == server_block(NEW)
     assert without_server(text, "a") == "# first\n# jobs\n[jobs]\nconcurrency = 4\n"
     assert "\n" not in with_server(LAYOUTS["windows"], NEW).replace("\r\n", "")
 
@@ -85,7 +85,7 @@ def test_comments_within_a_removed_table_go_with_it_and_those_between_stay() -> 
 def test_where_it_cannot_be_written_the_person_is_told_what_to_write() -> None:
     with pytest.raises(UsageError, match="in a way that Remit cannot edit") as caught:
         with_server("mcp = {timeout_ms = 5}\n", NEW)
-    assert block(NEW) in caught.value.remedy
+    assert server_block(NEW) in caught.value.remedy
 
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
@@ -100,5 +100,5 @@ def test_any_text_comes_through(command: list[str], env: dict[str, str]) -> None
 def test_a_text_that_only_looks_like_the_table_is_left_alone() -> None:
     text = "[app]\nprincipal = '''\n[[mcp.servers]]\n[x]\n'''\n\n[[\"mcp\".servers]]\nname = 'a'\ncommand = ['a']\n"
     made = without_server(text, "a")
-    assert names(made) == []
+    assert server_names(made) == []
     assert tomllib.loads(made)["app"] == tomllib.loads(text)["app"]
