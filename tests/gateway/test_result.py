@@ -16,7 +16,7 @@ from remit.codes import Code
 from remit.gateway.call_limits import CallLimits
 from remit.gateway.result import CheckedResult, ResultCheck, _too_deep, words
 from remit.gateway.schema_gate import SchemaGate
-from remit.metrics.registry import Registry
+from remit.metrics import Registry
 from remit.tools.provider import EvidenceCandidate, ToolResult
 from remit.tools.tool import Tool, admit
 from remit_testing.clock import ManualClock

@@ -9,7 +9,7 @@ import pytest
 
 from remit.codes import Code
 from remit.gateway.schema_gate import CALL_ARGS, CALL_RESULT, Boundary, Mode, SchemaGate
-from remit.metrics.registry import Registry
+from remit.metrics import Registry
 from remit.tools.schema import compile_schema
 
 SCHEMA = compile_schema(

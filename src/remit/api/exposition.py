@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import Metric
 
-from remit.metrics.registry import MetricFamily
+from remit.metrics import MetricFamily
 
 
 class _Collector:

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from remit.journal.journal import Journal
     from remit.journal.kinds import ToolInvocationStarted
     from remit.journal.writer import StreamWriter
-    from remit.metrics.registry import Registry
+    from remit.metrics import Registry
     from remit.tools.catalog import Tool
     from remit.tools.peer import Peer
 

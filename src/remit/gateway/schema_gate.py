@@ -23,7 +23,7 @@ from remit.redact import line
 
 if TYPE_CHECKING:
     from remit.journal.writer import StreamWriter
-    from remit.metrics.registry import Registry
+    from remit.metrics import Registry
     from remit.policy.rules import Policy
     from remit.tools.explain import SchemaProblem
     from remit.tools.tool import Tool

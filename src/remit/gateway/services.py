@@ -14,7 +14,7 @@ from remit.gateway.secrets import Secrets
 from remit.gateway.takings import Takings
 from remit.gateway.turnstiles import Turnstiles
 from remit.journal.journal import Journal
-from remit.metrics.registry import Registry
+from remit.metrics import Registry
 from remit.models.fallback import Fallbacks
 from remit.models.prices import Prices
 from remit.models.prompt import Cache

@@ -13,8 +13,7 @@ from remit.gateway.confirmation import KIND as CONFIRMATION
 from remit.gateway.readiness import DependencyState
 from remit.jobs.state import KIND as JOB
 from remit.journal.event import StreamHead
-from remit.metrics.metric import MAX_SERIES, MetricSample
-from remit.metrics.registry import MetricFamily
+from remit.metrics import MAX_SERIES, MetricFamily, MetricSample
 from remit.redact import line
 
 if TYPE_CHECKING:

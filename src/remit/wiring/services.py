@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from remit.gateway.turnstiles import Turnstiles
     from remit.http.people import People
     from remit.journal.journal import Journal
-    from remit.metrics.registry import Registry
+    from remit.metrics import Registry
     from remit.models.fallback import Fallbacks
     from remit.models.prices import Price, Prices
     from remit.models.registry import Models
@@ -188,7 +188,7 @@ def policy_of(settings: Settings) -> Policy:
 
 def _metrics(journal: Journal) -> Registry:
     """The metrics of this process: first how long commits take, and what waits to be written."""
-    from remit.metrics.registry import Registry
+    from remit.metrics import Registry
 
     metrics = Registry()
     commits = metrics.histogram("journal_commit_seconds", "Seconds that an awaited commit took.")

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from remit.codes import Code
 from remit.errors import JournalError
 from remit.journal.journal import Journal
-from remit.metrics.registry import Registry
+from remit.metrics import Registry
 from remit.parts.tickets.derive import derive_tool_from_triage_on_fill, maybe_derive_reply_from_tool_on_fill
 from remit.parts.tickets.desk import Intake
 from remit.parts.tickets.history import Derivation

@@ -32,7 +32,7 @@ from remit.tools.provider import Reports, ToolResult, supports
 if TYPE_CHECKING:
     from remit.gateway.services import Services
     from remit.journal.effects import Effect
-    from remit.metrics.registry import Registry
+    from remit.metrics import Registry
     from remit.models.fallback import Next
     from remit.tools.catalog import Tool
 

@@ -33,7 +33,7 @@ from remit.tools.schema import compile_schema
 if TYPE_CHECKING:
     from remit.clock import Clock
     from remit.journal.journal import Journal
-    from remit.metrics.registry import Registry
+    from remit.metrics import Registry
     from remit.parts.tickets.ticket import Kind, Ticket
     from remit.randomness import RandomSource
 

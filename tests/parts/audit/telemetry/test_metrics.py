@@ -9,7 +9,7 @@ import pytest
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 
 from remit import tool
-from remit.metrics.registry import Registry
+from remit.metrics import Registry
 from remit.parts.audit.collector import METRICS, encode
 from remit.parts.audit.telemetry.metrics import MetricsExporter, request
 from remit.parts.audit.telemetry.settings import TelemetryTarget

@@ -22,7 +22,7 @@ from remit.threads import Threads
 if TYPE_CHECKING:
     from remit.journal.journal import Journal
     from remit.journal.leases import HeldLease
-    from remit.metrics.registry import Registry
+    from remit.metrics import Registry
     from remit.parts.audit.telemetry.settings import TelemetryTarget
 
 _log: Final = logging.getLogger("remit.telemetry")

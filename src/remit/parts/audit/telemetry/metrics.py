@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from remit.clock import Clock
-    from remit.metrics.metric import MetricSample
-    from remit.metrics.registry import MetricFamily
+    from remit.metrics import MetricFamily, MetricSample
     from remit.parts.audit.telemetry.settings import TelemetryTarget
     from remit.service.health import Health
 

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remit.metrics.metric import MAX_SERIES, OTHER
-from remit.metrics.registry import Registry
+from remit.metrics import MAX_SERIES, OTHER, Registry
 
 
 def test_a_counter_counts_by_the_values_of_its_labels() -> None:
