@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from remit import Remit
 from remit.parts.notify.sender import AttemptEnd
 from remit.parts.notify.work import pause_s
+from remit.parts.retention.rule import RetentionRule, rule_for
 from remit.service.options import Options
 from remit_testing.clock import ManualClock
 from tests.opened import OpenRemit, until, until_left, until_waiting
@@ -165,6 +166,23 @@ async def test_a_failed_attempt_is_made_again_later_and_later_with_the_same_key(
         (row,) = await teller.rows()
         assert (row.state, row.attempts, row.due_at) == ("sent", 3, None)
         assert not (await teller.view()).fails
+
+
+async def test_of_a_job_that_was_pruned_no_one_is_told(remit_in: OpenRemit, clock: ManualClock) -> None:
+    async with remit_in(**CODE, clock=clock, flags=flags(target())) as remit:
+        script = Script()
+        script.answers = [AttemptEnd(ok=False, words="refused")]
+        teller = Teller(remit, script)
+        await teller.round()
+        await failed(remit)
+        await teller.round()
+        clock.advance(60)
+        rule = RetentionRule(keep="30s")
+        pruning = await remit.service.retention.prune(lambda head: rule_for([rule], head, clock.now()), ["job"])
+        assert len(pruning.pruned) == 1
+        await teller.round()
+        (row,) = await teller.rows()
+        assert (row.state, len(script.sent)) == ("dropped", 1)
 
 
 async def test_a_target_that_takes_nothing_is_given_up_after_a_day(remit_in: OpenRemit, clock: ManualClock) -> None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from remit.canonical import sha256
-from remit.errors import PayloadErasedError
+from remit.errors import PayloadErasedError, RecordPrunedError
 from remit.gateway.confirmation import KIND as CONFIRMATION
 from remit.jobs.state import CODE, DOUBT, UNDO_DECISION, inbox_of, job_of
 from remit.jobs.state import KIND as JOB
@@ -106,8 +106,11 @@ def notification_of(target: str, identity: str) -> str:
 
 
 async def read_occasion(journal: Journal, stream: str, seq: int) -> Occasion | None:
-    """Return what the journal says now about an event at a place; None if no one is told of it."""
-    events = await journal.read(stream)
+    """Return what the journal says now about an event at a place; None if no one is told of it, or it was pruned."""
+    try:
+        events = await journal.read(stream)
+    except RecordPrunedError:
+        return None
     event = events[seq - 1] if seq <= len(events) else None
     name = event_of(event) if event is not None else None
     if event is None or name is None:
