@@ -9,7 +9,7 @@ import pytest
 from remit.codes import Code
 from remit.errors import AppendConflictError, JournalError
 from remit.journal.commit import GROUP_LIMIT, CommitThread, taken
-from remit.journal.event import Commit, Lease
+from remit.journal.event import Append, Commit, Lease
 from tests.journal.script import Script, answered
 from tests.patience import PATIENCE_S
 
@@ -36,6 +36,24 @@ async def test_the_storage_may_be_looked_at_while_nothing_is_written() -> None:
     assert thread.meanwhile(lambda: 5) == 5
     with thread._working:
         assert thread.meanwhile(lambda: 5) is None
+    await thread.close()
+
+
+async def test_a_reader_of_a_stream_waits_only_for_what_may_change_it() -> None:
+    script = Script()
+    thread = CommitThread("t", script.write, script.notice)
+    assert not thread.concerns("job/1")
+    append = Append(stream="job/1", kind="job", expect_seq=0, expect_hash=b"", epoch=0, events=(), at=1)
+    thread.submit(Commit(appends=(append,), at=1, wakes=("job/2",), synced=False))
+    assert [thread.concerns(f"job/{number}") for number in (1, 2, 3)] == [True, True, False]
+    with thread._working:
+        assert thread.concerns("job/3"), "a group is being written, and nobody knows what is in it"
+    script.gate.clear()
+    done = thread.run(lambda: None)
+    assert thread.concerns("job/3"), "a claim changes heads"
+    script.gate.set()
+    await done
+    assert not thread.concerns("job/1")
     await thread.close()
 
 

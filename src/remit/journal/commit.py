@@ -141,6 +141,13 @@ class CommitThread:
         finally:
             self._working.release()
 
+    def concerns(self, stream: str) -> bool:
+        """Return whether something that waits, or is being written just now, may change a stream or its head."""
+        waits = self.meanwhile(
+            lambda: any(not isinstance(item, Commit) or _changes(item, stream) for item in self._waiting)
+        )
+        return waits is not False
+
     async def close(self) -> None:
         """Write everything submitted, then end the thread; may be called twice."""
         if not self._closed:
@@ -290,6 +297,10 @@ class CommitThread:
         self._untold -= len(group)
         settle(settled)
         self._written(any(commit.changes_heads for commit in group))
+
+
+def _changes(commit: Commit, stream: str) -> bool:
+    return stream in commit.wakes or any(append.stream == stream for append in commit.appends)
 
 
 def _waited_for(item: Commit | Task | None) -> bool:

@@ -216,8 +216,8 @@ class SqliteStore:
 
     # --- reading
 
-    async def _reading(self, work: Callable[[apsw.Connection], T]) -> T:
-        """Read on the reading connection, after what this process submitted has been written."""
+    async def _reading(self, work: Callable[[apsw.Connection], T], stream: str = "") -> T:
+        """Read on the reading connection, after what this process submitted has been written: to a stream, or all."""
 
         def run() -> T:
             with self._translating:
@@ -226,14 +226,14 @@ class SqliteStore:
 
         if self._reader is None:
             return await self._writer.run(run)
-        if self._writer.backlog:
+        if self._writer.backlog and (not stream or self._writer.concerns(stream)):
             await self.drained()
         if self._writer.closed:
             raise journal_closed()
         return await self._reader.run(run)
 
     async def head(self, stream: str) -> StreamHead | None:
-        return await self._reading(lambda db: queries.head(db, stream))
+        return await self._reading(lambda db: queries.head(db, stream), stream)
 
     async def heads(self, query: HeadQuery) -> list[StreamHead]:
         return await self._reading(lambda db: queries.heads(db, query))
@@ -245,7 +245,7 @@ class SqliteStore:
         return await self._reading(lambda db: queries.tallies(db, kind, since, width, bounds))
 
     async def read(self, stream: str, after: int, limit: int) -> list[Event]:
-        return await self._reading(lambda db: queries.events(db, stream, after, limit))
+        return await self._reading(lambda db: queries.events(db, stream, after, limit), stream)
 
     async def scan(self, after: int, kinds: tuple[str, ...], limit: int) -> Scanned:
         return await self._reading(lambda db: queries.scan(db, after, kinds, limit))
