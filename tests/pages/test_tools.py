@@ -8,6 +8,7 @@ import pytest
 from msgspec import structs
 
 from remit import Remit, tool
+from remit.pages import tool as pages_of_tool
 from remit.tools.meta import Level, Risk, ToolMeta
 from remit.tools.provider import CallContext, ToolResult
 from tests.pages.conftest import Got, Served, token
@@ -145,6 +146,18 @@ async def test_a_call_is_looked_at_then_made_once_and_shows_its_result(served: S
         assert "Call it" in (await browser.get("/tools/shop.weigh/try")).text, "a reader may come back to the address"
         (session,) = await opened.service.sessions.rows()
         assert f'href="/sessions/{session.session}"' in again.text
+
+
+async def test_a_form_that_could_not_be_sent_again_is_not_looked_at(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pages_of_tool, "_AGAIN", 50)
+    shop = Shop()
+    async with Remit(":memory:", providers=[shop], policy=[]) as opened, served(opened) as browser:
+        page = await browser.get("/tools/shop.weigh")
+        looked = await browser.send("/tools/shop.weigh/try", form(page, "look", text="x" * 60))
+        assert (looked.status, "too large to be sent again" in looked.text) == (400, True)
+        assert "It ran" in (await browser.send("/tools/shop.weigh/try", form(page, "call", text="x" * 60))).text
 
 
 async def test_hidden_characters_survive_a_form_that_shows_them(served: Served) -> None:

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Final, Literal
 import msgspec
 
 from remit.api.readiness import require_deps
+from remit.api.route import MAX_BODY
 from remit.canonical import sha256
 from remit.codes import Code
 from remit.errors import UsageError
@@ -24,6 +25,8 @@ from remit.service.mcp import ServerRow
 
 _KEY: Final = 64
 _RESULT: Final = 65_536
+_AGAIN: Final = MAX_BODY - 65_536
+"""Characters of arguments that still fit into a form that is sent again."""
 """Characters of a result that the page shows."""
 
 
@@ -85,6 +88,8 @@ async def try_it(request: PageRequest) -> ToolPage:
         args = args_of(form.name, form.value, before, tool_seen.input_schema)
         if not isinstance(args, dict):
             raise UsageError("The arguments must be a JSON object.", code=Code.INVALID_INPUT)
+        if form.do == "look" and len(json.dumps(args)) > _AGAIN:
+            raise UsageError("The form is too large to be sent again: make the call without asking before.")
     except UsageError as error:
         return await _page(request, tool_seen, before, wrong=error.message, status=400, key=form.key[:_KEY], typed=form)
     if form.do == "look":
