@@ -10,7 +10,7 @@ import msgspec
 
 from remit.api.route import BYTES, Route
 from remit.codes import Code
-from remit.http.problem import PHRASES
+from remit.http.problem import phrase
 from remit.tools.provider import unindented
 from remit.version import __version__
 
@@ -148,7 +148,7 @@ def _problems(route: Route) -> dict[str, Any]:
     content = {"application/problem+json": {"schema": {"$ref": _REF.format(name="Problem")}}}
     return {
         str(status): {
-            "description": f"{PHRASES[status]}: {', '.join(code.name for code in status_codes)}",
+            "description": f"{phrase(status)}: {', '.join(code.name for code in status_codes)}",
             "content": content,
         }
         for status, status_codes in sorted(by_status.items())

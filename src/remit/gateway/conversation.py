@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 
@@ -17,7 +17,9 @@ from remit.journal.kinds import (
     ToolInvocationStarted,
     UntrustedArgument,
 )
-from remit.models.thread import Thread
+
+if TYPE_CHECKING:
+    from remit.models.thread import Thread
 
 Read = Callable[[OptionalRaw, OptionalRef], Awaitable[bytes | None]]
 """Reads a recorded value, such as `Journal.value` does. Raises JournalError."""

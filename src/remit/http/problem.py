@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -36,14 +35,21 @@ class HttpRefusal(Exception):  # noqa: N818 - it is an answer, not an accident
 METADATA: Final = "/.well-known/oauth-protected-resource"
 """The path of the document that names the issuers of tokens that count (RFC 9728)."""
 KIND: Final = "application/problem+json"
-PHRASES: Final = {status.value: status.phrase for status in HTTPStatus} | {
+_PHRASES: Final = {
     413: "Content Too Large",
     414: "URI Too Long",
     416: "Range Not Satisfiable",
     422: "Unprocessable Content",
     499: "Client Closed Request",
 }
-"""The words of each status as RFC 9110 has them, which Python's own are from 3.13 on."""
+"""Words of RFC 9110 that are Python's own from 3.13 on."""
+
+
+def phrase(status: int) -> str:
+    """Return the words of a status as RFC 9110 has them."""
+    from http import HTTPStatus  # noqa: PLC0415 - for who refuses something
+
+    return _PHRASES.get(status) or HTTPStatus(status).phrase
 
 
 class HttpProblem(HttpRefusal):
@@ -60,7 +66,7 @@ class HttpProblem(HttpRefusal):
         self.remedy = str(members.get("remedy", ""))
         body = {
             "type": "about:blank",
-            "title": PHRASES[code.http],
+            "title": phrase(code.http),
             "status": code.http,
             "detail": self.detail,
             "error_code": code.name,

@@ -27,7 +27,7 @@ from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
 from remit.codes import Code
 from remit.errors import SettingsError
-from remit.http.problem import KIND, PHRASES, HttpProblem
+from remit.http.problem import KIND, HttpProblem, phrase
 from remit.http.router import ABORT, AUTHORITY
 
 if TYPE_CHECKING:
@@ -213,7 +213,7 @@ def _allowed() -> int:
 
 
 def _answer(problem: HttpProblem) -> bytes:
-    head = f"HTTP/1.1 {problem.status} {PHRASES[problem.status]}\r\ncontent-type: {KIND}\r\n"
+    head = f"HTTP/1.1 {problem.status} {phrase(problem.status)}\r\ncontent-type: {KIND}\r\n"
     head += "cache-control: no-store\r\n"
     return f"{head}content-length: {len(problem.body)}\r\nconnection: close\r\n\r\n".encode() + problem.body
 

@@ -8,7 +8,6 @@ case: only where it stands are they looked for themselves. Pure.
 
 from __future__ import annotations
 
-import json
 from base64 import b64encode
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
@@ -50,11 +49,15 @@ def _in_urls(data: bytes) -> Iterator[str]:
 
 def _quoted(text: str) -> set[str]:
     """Return a text within quotes of JSON, of which PHP escapes the slashes, too."""
+    import json  # noqa: PLC0415 - for who masks something
+
     forms = {json.dumps(text)[1:-1], _within_json(text)}
     return forms | {form.replace("/", "\\/") for form in forms}
 
 
 def _within_json(text: str) -> str:
+    import json  # noqa: PLC0415 - as above
+
     return json.dumps(text, ensure_ascii=False)[1:-1]
 
 
