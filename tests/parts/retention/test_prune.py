@@ -29,7 +29,7 @@ from remit.parts.retention.rule import RetentionRule, rule_for
 from tests.opened import OpenRemit, until_waiting
 from tests.parts.audit.packages import GIVEN, bought
 from tests.parts.login.conftest import Idp, people_of
-from tests.parts.notify.test_slack import world
+from tests.parts.notify.test_slack import codes, world
 from tests.parts.schedules.clockwork import DAY, HOUR, clockwork, micros
 from tests.service.ticket_desk import EVENT
 
@@ -245,12 +245,17 @@ async def test_messages_and_logins_that_are_over_go_and_nothing_is_told_or_let_i
         sessions = people_of(at.remit, idp)
         over, goes_on = [await sessions.begin(Person("idp:ann", "ann", "", ("payments",), ""), "cli") for _ in range(2)]
         await sessions.end(over)
-        await at.ask()
+        job = await at.ask()
         mark = at.slack.buttons()["approve"]
         for user in ("U1", "U2"):
             await at.slack.press("approve", user)
             await at.teller.round()
+        assert (await at.remit.ended(job)).state == "completed"
         await at.teller.round()
+        assert len((await prune(at.remit, kinds=("job",))).pruned) == 1
+        await at.slack.send(at.slack.pressed("approve", mark, "U1"), nonce="later")
+        await at.teller.round()
+        assert sorted(await codes(at)) == ["", "", "MESSAGE_MISMATCH"]
         kinds = {unit.stream.partition("/")[0] for unit in (await prune(at.remit)).pruned}
         assert kinds >= {"notify", "login"}
         assert await sessions.session(over) is None

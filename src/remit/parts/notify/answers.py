@@ -201,7 +201,7 @@ class ChannelAnswers:
         if sent is None or not sent.shown or sent.message != received.message:
             return None
         queued = payloads[0]
-        question_events = await self._journal.read(queued.source) if isinstance(queued, NotificationQueued) else []
+        question_events = await self._journal.left(queued.source) if isinstance(queued, NotificationQueued) else []
         request = decode(question_events[0].kind, question_events[0].data) if question_events else None
         same = isinstance(request, ConfirmationRequested) and request.confirmation == received.confirmation
         return sent.shown if same else None
