@@ -178,14 +178,14 @@ def test_a_group_that_there_is_not_is_found_by_lint(project: Project) -> None:
 
 def test_pots_are_shown_with_what_is_taken(project: Project) -> None:
     project.configure(
-        '[models]\nday_tokens = 9\n[limits."note.*"]\nconcurrency = 2\n'
+        '[models]\nday_tokens = 9\n[limits."note.*"]\nrate = "1/h"\nburst = 700\n'
         '[policy.pots.notes]\nper = "day"\ncalls = 3\n[[policy.rules]]\nid = "n"\neffect = "allow"\n'
         'tools = ["note.write"]\nlimit = { pot = "notes" }\n'
     )
     project.job("notes", "--path", "n.txt")
     assert "1 of 3 calls taken today" in project.here("policy", "pots").out
     lines = [line.split(None, 2) for line in project.here("budgets").out.splitlines()[1:]]
-    assert lines == [["pot", "notes", "1 of 3 calls taken today"], ["limit", "note.*", "2 under way (0 %)"]]
+    assert lines == [["pot", "notes", "1 of 3 calls taken today"], ["limit", "note.*", "1/h, 700 at once (0.1 %)"]]
     assert project.here("budgets", "--json").json["budgets"] == []
     (pot,) = project.here("policy", "pots", "--json").json
     assert (pot["pot"], pot["calls"], pot["most_calls"]) == ("notes", 1, 3)

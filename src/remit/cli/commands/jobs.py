@@ -360,6 +360,6 @@ def _print_fills(state: CommandState, fills: Mapping[str, Sequence[Any]]) -> Non
     lines = [("budget", row.budget, row.share, f"{row.words} ({row.percent:g} %)") for row in fills["budgets"]]
     lines += [("pot", pot.pot, "", pot.words) for pot in fills["pots"]]
     for rate in fills["limits"]:
-        percent = f" ({rate.percent:g} %)" if rate.percent is not None else ""
+        percent = f" ({round(rate.percent, 1):g} %)" if rate.percent is not None else ""
         lines.append(("limit", rate.limit, "", f"{rate.words}{percent}"))
     table(state.output.out, ("KIND", "NAME", "OF", TableColumn("TAKEN", whole=False)), lines)
