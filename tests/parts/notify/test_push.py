@@ -26,9 +26,9 @@ from remit.http.router import PartMount
 from remit.pages.entry import NOBODY
 from remit.parts.notify.devices import DEVICES
 from remit.parts.notify.kinds import PushSubscribed
+from remit.parts.notify.pages import SCRIPTS, Scripts
 from remit.parts.notify.people import read_targets
 from remit.parts.notify.push import bytes_of, public_of, sealed, server_key, text_of
-from remit.parts.notify.scripts import SCRIPTS, Scripts
 from remit.parts.notify.sender import Notice
 from remit.parts.notify.wiring import work_on_notifications
 from remit.settings import load

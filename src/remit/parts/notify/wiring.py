@@ -110,7 +110,7 @@ def open_mounts(remit: Remit, _guard: Guard) -> list[PartMount]:
         return []
     from remit.http.router import PartMount  # noqa: PLC0415 - only a server needs it
     from remit.pages.entry import NOBODY  # noqa: PLC0415 - only a server needs it
-    from remit.parts.notify.scripts import SCRIPTS, Scripts  # noqa: PLC0415 - only a server needs it
+    from remit.parts.notify.pages import SCRIPTS, Scripts  # noqa: PLC0415 - only a server needs it
     from remit.parts.notify.slack import PATH, SlackPart  # noqa: PLC0415 - only a server needs it
 
     async def stranger(_headers: Mapping[str, str]) -> Access:
