@@ -9,8 +9,8 @@ import pytest
 
 from remit.http.guard import Guard
 from remit.http.problem import HttpProblem
+from remit.pages.entry import local
 from remit.pages.live import regions_of
-from remit.pages.login import local
 from remit.pages.page import COOKIE, PageFile, link, zone_of
 from remit.pages.part import _file
 from remit_testing.clock import ManualClock

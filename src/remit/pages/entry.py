@@ -1,4 +1,4 @@
-"""The visitors of pages: sessions of people who logged in with a token, and what guards their forms.
+"""The visitors of pages: how they log in and out with a token, their sessions, and what guards their forms.
 
 A browser sends its cookie along with whatever any page asks of us. So a form counts only with a token that belongs to
 the cookie, and only from our own origin, with its port. Sessions of tokens live in memory: they end with the process,
@@ -13,7 +13,7 @@ import hashlib
 import hmac
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
 import msgspec
 
@@ -21,6 +21,7 @@ from remit.clock import SECOND
 from remit.codes import Code
 from remit.http.access import ANYBODY, Access
 from remit.http.problem import HttpProblem
+from remit.pages.page import PageView
 from remit.randomness import salt
 from remit.regex import regex
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from remit.clock import Clock
     from remit.http.guard import Guard
     from remit.http.people import PersonSession
+
 
 IDLE_S: Final = 3_600
 """Seconds without a request after which a session ends."""
@@ -222,3 +224,53 @@ def set_cookie(headers: Mapping[str, str], value: str, *, secure: bool) -> str:
     age = LONGEST_S if value else 0
     mark = "; Secure" if secure else ""
     return f"{_name(headers, secure=secure)}={value}; Path=/; Max-Age={age}; HttpOnly; SameSite=Strict{mark}"
+
+
+LOGIN: Final = "/login"
+LOGOUT: Final = "/logout"
+PROVIDER: Final = "/login/provider"
+"""Begins a login at a provider; what answers there is a part's."""
+
+
+class LoginPage(PageView, frozen=True, kw_only=True):
+    """Asks for a token."""
+
+    template: ClassVar[str] = "login.html"
+    to: str
+    """Where the reader wanted to go."""
+    wrong: str = ""
+    """Why the last token was not taken."""
+    provider: str = ""
+    """The issuer at which people log in; empty: they do not."""
+    start: str = ""
+    """Where a login there begins."""
+    tokens: bool = True
+    """Whether people can log in with a token."""
+
+
+class Again(PageView, frozen=True, kw_only=True):
+    """Loads the page that was asked for once more."""
+
+    template: ClassVar[str] = "again.html"
+    here: str
+
+
+class LoginForm(msgspec.Struct, frozen=True, kw_only=True):
+    """The form to log in."""
+
+    token: str
+    to: str = "/"
+
+    def __repr__(self) -> str:
+        """Leave the token out."""
+        return f"Given(to={self.to!r})"
+
+
+class Leave(msgspec.Struct, frozen=True):
+    """The form to log out."""
+
+
+def local(path: str) -> str:
+    """A path of this server; the first page instead of anything that could lead elsewhere."""
+    safe = path.startswith("/") and not path.startswith(("//", "/\\")) and path.isascii() and path.isprintable()
+    return path if safe and path.partition("?")[0] not in {LOGIN, LOGOUT} else "/"

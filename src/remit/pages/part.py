@@ -18,8 +18,8 @@ from remit.http.access import RequestPlaces, Strangers
 from remit.http.problem import HttpProblem
 from remit.http.reader import Read
 from remit.http.router import REQUEST, RouterRequest
-from remit.pages import login, renderer
-from remit.pages.entry import ConsoleEntry, Visitor
+from remit.pages import renderer
+from remit.pages.entry import LOGIN, LOGOUT, PROVIDER, Again, ConsoleEntry, Leave, LoginForm, LoginPage, Visitor, local
 from remit.pages.feed import PATH, STATUS, LiveFeed
 from remit.pages.page import SAFE, Memory, Page, PageFile, PageRequest, PageView, See, find, link, look_of, zone_of
 from remit.pages.renderer import entries_of, render, shell_for
@@ -117,10 +117,10 @@ class ConsolePages:
     async def _answer(self, scope: Any, request: RouterRequest, visitor: Visitor, receive: Receive) -> PageReply:
         here = _here(scope)
         try:
-            if scope["path"] == login.PATH and scope["method"] == "POST":
+            if scope["path"] == LOGIN and scope["method"] == "POST":
                 return await self._log_in(request, visitor, receive)
-            if scope["path"] == login.LOGOUT and scope["method"] == "POST":
-                await self._form(login.Leave, request, visitor, receive)
+            if scope["path"] == LOGOUT and scope["method"] == "POST":
+                await self._form(Leave, request, visitor, receive)
                 return _see("/", {"set-cookie": await self._entry.log_out(request.headers)})
             if not visitor.known:
                 return await self._stranger(request, visitor, here)
@@ -165,27 +165,27 @@ class ConsolePages:
         headers = request.headers
         if headers.get("sec-fetch-site") == "cross-site" and headers.get("sec-fetch-mode") == "navigate":
             # A link from elsewhere brings no cookie. The page that loads itself again is ours, and then it does.
-            return await self._page(login.Again(title="Remit", here=here), request, visitor, here)
+            return await self._page(Again(title="Remit", here=here), request, visitor, here)
         if "hx-request" in headers:
             return PageReply(_LOGIN, b"", {"hx-refresh": "true", "cache-control": "no-store"})
         return await self._page(self._login(here), request, visitor, here)
 
     async def _log_in(self, request: RouterRequest, visitor: Visitor, receive: Receive) -> PageReply:
-        login_form: login.LoginForm = await self._form(login.LoginForm, request, visitor, receive)
+        login_form: LoginForm = await self._form(LoginForm, request, visitor, receive)
         try:
             cookie = await self._entry.log_in(request.headers, login_form.token.strip())
         except HttpProblem as problem:
-            return await self._page(self._login(login.local(login_form.to), problem.detail), request, visitor, "/")
-        return _see(login.local(login_form.to), {"set-cookie": cookie})
+            return await self._page(self._login(local(login_form.to), problem.detail), request, visitor, "/")
+        return _see(local(login_form.to), {"set-cookie": cookie})
 
-    def _login(self, to: str, wrong: str = "") -> login.LoginPage:
-        return login.LoginPage(
+    def _login(self, to: str, wrong: str = "") -> LoginPage:
+        return LoginPage(
             title="Log in",
             to=to,
             wrong=wrong,
             status=_LOGIN,
             provider=self._entry.provider,
-            start=link(login.PROVIDER, to=to),
+            start=link(PROVIDER, to=to),
             tokens=self._entry.takes_tokens,
         )
 

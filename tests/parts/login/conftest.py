@@ -22,8 +22,7 @@ from remit.http.access import RequestPlaces
 from remit.http.guard import Guard
 from remit.http.router import PartMount, Router
 from remit.http.server import listen, serve
-from remit.pages.entry import NOBODY, ConsoleEntry
-from remit.pages.login import PROVIDER
+from remit.pages.entry import NOBODY, PROVIDER, ConsoleEntry
 from remit.pages.part import ConsolePages
 from remit.pages.table import PAGES
 from remit.parts.login.part import LoginPart

@@ -24,8 +24,7 @@ from remit.codes import Code
 from remit.http.access import Strangers
 from remit.http.problem import HttpProblem, unauthenticated
 from remit.http.router import REQUEST, StatelessPart
-from remit.pages.entry import cookie_of, set_cookie
-from remit.pages.login import PROVIDER, local
+from remit.pages.entry import PROVIDER, cookie_of, local, set_cookie
 from remit.pages.page import SAFE, link
 from remit.randomness import salt
 

@@ -89,8 +89,7 @@ def open_mounts(remit: Remit, guard: Guard) -> list[PartMount]:
     if guard.people is None:
         return []
     from remit.http.router import PartMount  # noqa: PLC0415 - only a server needs it
-    from remit.pages.entry import NOBODY  # noqa: PLC0415 - only a server needs it
-    from remit.pages.login import PROVIDER  # noqa: PLC0415 - only a server needs it
+    from remit.pages.entry import NOBODY, PROVIDER  # noqa: PLC0415 - only a server needs it
     from remit.parts.login.part import LoginPart  # noqa: PLC0415 - only a server needs it
     from remit.parts.login.sessions import LoginSessions  # noqa: PLC0415 - needs an extra
 
