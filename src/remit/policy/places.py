@@ -12,7 +12,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
+
+import msgspec
 
 from remit.origins.roles import KEYWORD, role_of_name
 from remit.policy.readings import starts_elsewhere
@@ -34,7 +36,7 @@ _HOST: Final = regex(
 _MOST: Final = 10_000
 
 
-class Places(NamedTuple):
+class Places(msgspec.Struct, frozen=True):
     """The paths of a schema."""
 
     below: Mapping[str, str]

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any, Final, Literal, NamedTuple
 
+import msgspec
 from msgspec import structs
 
 from remit.canonical import canonical, sha256
@@ -44,7 +45,7 @@ Outlook = Literal["runs", "asks", "denied", "depends"]
 _OUTLOOKS: Final[dict[Effect, Outlook]] = {"allow": "runs", "ask": "asks", "deny": "denied"}
 
 
-class Needs(NamedTuple):
+class Needs(msgspec.Struct, frozen=True):
     """The facts that rules about a tool ask for beside the call itself."""
 
     input: bool = False
@@ -58,7 +59,7 @@ class Needs(NamedTuple):
 NO_NEEDS: Final = Needs()
 
 
-class Limited(NamedTuple):
+class Limited(msgspec.Struct, frozen=True):
     """A rule with a limit."""
 
     rule: Rule
@@ -78,7 +79,7 @@ class _Ready(NamedTuple):
     """The decision if a deny rule cannot tell."""
 
 
-class _Indexed(NamedTuple):
+class _Indexed(msgspec.Struct, frozen=True):
     """The rules about one tool, before caller and arguments are known."""
 
     tool: ToolMeta

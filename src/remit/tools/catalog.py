@@ -578,8 +578,13 @@ class Catalog:
 
 
 def _rank(provider_id: str, order: Sequence[str]) -> int:
-    matching = (place for place, pattern in enumerate(order) if fnmatchcase(provider_id, pattern))
+    matching = (place for place, pattern in enumerate(order) if _fits(provider_id, pattern))
     return next(matching, len(order))
+
+
+def _fits(provider_id: str, pattern: str) -> bool:
+    """Return whether a pattern means a provider; most name one, and need not be compiled."""
+    return fnmatchcase(provider_id, pattern) if set("*?[") & set(pattern) else provider_id == pattern
 
 
 def _check_levels(meta: ToolMeta) -> None:
