@@ -17,7 +17,7 @@ from bench.subject import remit_in
 from remit import Remit
 from remit.jobs.answers import AgentAnswer
 from remit.jobs.bound import RecipeCall
-from remit.parts.agents.recipes.agent import agent
+from remit.parts.agents.recipes import agent
 
 TURNS: Final = 100
 """As the peers' programs do (bench/peers/program.py)."""

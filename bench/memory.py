@@ -18,7 +18,7 @@ from bench.measure import Mark, Reading, Result, against
 from bench.subject import parked, reads, remit_in
 from remit import Remit, Run, recipe
 from remit.clock import SystemClock
-from remit.parts.agents.recipes.agent import agent
+from remit.parts.agents.recipes import agent
 
 EARLY, LATE, MILLION = 20_000, 120_000, 1_000_000
 SHORT = 1_000

@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 
 from remit import Remit, tool
-from remit.parts.agents.recipes.agent import agent
+from remit.parts.agents.recipes import agent
 from remit.settings import load
 
 PAID: list[str] = []

@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 
 from remit import CallError, Options, Remit, Run, recipe, tool
-from remit.parts.agents.recipes.agent import agent
+from remit.parts.agents.recipes import agent
 from remit.settings import load
 
 DAY = 4_900

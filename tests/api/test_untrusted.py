@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from remit.jobs.state import JobHistory, stream_of
-from remit.parts.agents.recipes.agent import agent
+from remit.parts.agents.recipes import agent
 from tests.api.conftest import Served, bearer, token
 from tests.parts.agents import bank
 

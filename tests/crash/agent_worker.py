@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from remit import CallContext, Options, Remit, tool
-from remit.parts.agents.recipes.agent import agent
+from remit.parts.agents.recipes import agent
 from remit.settings import load
 
 

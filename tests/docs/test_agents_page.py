@@ -8,7 +8,7 @@ from typing import Any
 
 from remit import Remit
 from remit.parts.agents.loop import ALLOWED, ENOUGH, Goal
-from remit.parts.agents.recipes.agent import agent
+from remit.parts.agents.recipes import agent
 from remit.record.transcript import READ_MORE
 from remit.settings import load
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from remit import Remit, Run, recipe, tool
-from remit.parts.agents.recipes.agent import agent
+from remit.parts.agents.recipes import agent
 from tests.opened import OpenRemit, local_engine, until_waiting
 
 pytestmark = pytest.mark.slow

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from remit import Remit, Run, recipe, tool
-from remit.parts.agents.recipes.agent import agent
+from remit.parts.agents.recipes import agent
 from remit.record.views import ConfirmationView
 from remit.settings import load
 from tests.pages.conftest import Served, token

@@ -18,7 +18,7 @@ from remit.journal.erasure import Erased, erase
 from remit.journal.event import HeadPatch
 from remit.journal.journal import Journal
 from remit.journal.kinds import CommandStarted, MessageKept
-from remit.parts.agents.recipes.agent import agent
+from remit.parts.agents.recipes import agent
 from remit.settings import Settings, load
 from remit_testing.clock import ManualClock
 from tests.journal.storages import SqliteStorage

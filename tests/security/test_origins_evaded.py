@@ -12,7 +12,7 @@ from remit import Remit, tool
 from remit.journal.kinds import UntrustedArgument
 from remit.origins.arguments import arguments_of
 from remit.origins.ledger import OriginLedger, OriginSource
-from remit.parts.agents.recipes.agent import agent
+from remit.parts.agents.recipes import agent
 from tests.parts.agents.bank import IBAN, PAID, TOOLS, call, pay, settings
 from tests.patience import PATIENCE_S
 

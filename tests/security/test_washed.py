@@ -11,7 +11,7 @@ import pytest
 
 from remit import Remit, Run, recipe, tool
 from remit.journal.kinds import ToolInvocationStarted
-from remit.parts.agents.recipes.agent import agent
+from remit.parts.agents.recipes import agent
 from remit.tools.provider import ToolResult
 from tests.gateway.stages.test_check_origins import Talk
 from tests.gateway.world import meta, odd, opened

@@ -17,8 +17,7 @@ from remit.models.arguments import sent
 from remit.models.message import Message, ToolCall, ToolMessage, results, user
 from remit.models.openai_messages import from_openai, to_openai
 from remit.models.thread import EMPTY
-from remit.parts.agents.recipes.agent import agent
-from remit.parts.agents.recipes.conversation import conversation
+from remit.parts.agents.recipes import agent, conversation
 from remit.service.options import Options
 from remit.settings import Settings, load
 

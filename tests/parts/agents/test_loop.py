@@ -15,7 +15,7 @@ from remit.errors import UsageError
 from remit.journal.kinds import CommandStarted, GateRefused, ToolInvocationStarted, decode
 from remit.models.message import Message, ToolMessage
 from remit.models.message import decode as message_of
-from remit.parts.agents.recipes.agent import agent
+from remit.parts.agents.recipes import agent
 from remit.settings import Settings, load
 from tests.opened import OpenRemit
 from tests.patience import PATIENCE_S

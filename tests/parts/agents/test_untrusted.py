@@ -20,7 +20,7 @@ from remit.models.message import Message, ToolMessage
 from remit.models.message import decode as message_of
 from remit.models.thread import EMPTY
 from remit.origins.arguments import authority_of
-from remit.parts.agents.recipes.agent import agent
+from remit.parts.agents.recipes import agent
 from remit.record.views import ConfirmationView
 from tests.parts.agents.bank import IBAN, INJECTED, PAID, RULE, TOOLS, call, opened, pay, read, settings
 from tests.patience import PATIENCE_S

@@ -15,7 +15,7 @@ from remit import Remit
 from remit.app import JobEndedError
 from remit.codes import Code
 from remit.journal.kinds import CommandCommitted, CommandStarted, decode
-from remit.parts.agents.recipes.agent import agent
+from remit.parts.agents.recipes import agent
 from remit.settings import load
 from remit.tools.meta import Level, Risk, ToolMeta
 from remit.tools.stub import StubProvider

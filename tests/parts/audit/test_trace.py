@@ -18,7 +18,7 @@ from remit.journal import kinds as k
 from remit.journal.event import HeadPatch
 from remit.journal.journal import Journal
 from remit.journal.sqlite.store import MEMORY, SqliteStore
-from remit.parts.agents.recipes.agent import agent
+from remit.parts.agents.recipes import agent
 from remit.parts.audit.trace import trace
 from remit_testing.clock import ManualClock
 from tests.client.conftest import serving

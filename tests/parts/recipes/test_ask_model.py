@@ -4,7 +4,7 @@ from pathlib import Path
 
 from remit import Remit
 from remit.jobs.plans.source import parse_plan
-from remit.parts.agents.recipes.ask_model import ask_model
+from remit.parts.agents.recipes import ask_model
 from remit.settings import load
 
 PLAN = """

@@ -13,7 +13,7 @@ from remit import Remit, tool
 from remit.journal.kinds import CommandStarted, JobCreated, Payload, ToolInvocationStarted, decode
 from remit.models.message import Message, ToolMessage
 from remit.models.message import decode as message_of
-from remit.parts.agents.recipes.agent import agent
+from remit.parts.agents.recipes import agent
 from remit.service.options import Options
 from remit.settings import Settings, load
 from tests.patience import PATIENCE_S

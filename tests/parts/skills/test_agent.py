@@ -12,7 +12,7 @@ from remit import Run, recipe
 from remit.codes import Code
 from remit.errors import NotFoundError, StateError
 from remit.journal.kinds import CommandStarted, GateRefused, JobCreated, ToolInvocationStarted
-from remit.parts.agents.recipes.agent import agent
+from remit.parts.agents.recipes import agent
 from remit.service.options import Options
 from tests.opened import until_left
 from tests.parts.skills.project import SENT, call, opened, record, run, settings, skill

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from remit.parts.agents.recipes.agent import agent
+from remit.parts.agents.recipes import agent
 from remit.parts.sandbox.scratch import scratch
 from remit.service.options import Options
 from remit.settings import Settings

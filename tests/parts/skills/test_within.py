@@ -12,7 +12,7 @@ from remit.errors import RunError, UsageError
 from remit.jobs.plans.check import read_plan
 from remit.journal.kinds import ChildStarted, ToolInvocationStarted
 from remit.models.message import ToolMessage
-from remit.parts.agents.recipes.agent import agent
+from remit.parts.agents.recipes import agent
 from remit.service.options import Options
 from tests.parts.skills.project import call, opened, record, settings, skill
 from tests.patience import PATIENCE_S

@@ -11,9 +11,9 @@ CAPABILITIES: Final = (
         name="agents",
         about="Agents: a model that works with tools until it is done.",
         recipes=(
-            "remit.parts.agents.recipes.agent:agent",
-            "remit.parts.agents.recipes.ask_model:ask_model",
-            "remit.parts.agents.recipes.conversation:conversation",
+            "remit.parts.agents.recipes:agent",
+            "remit.parts.agents.recipes:ask_model",
+            "remit.parts.agents.recipes:conversation",
         ),
         nouns=(
             Noun(

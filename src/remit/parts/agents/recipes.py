@@ -1,4 +1,4 @@
-"""The recipe agent: a task, tools, a model, and limits."""
+"""The recipes of agents: work with tools under limits, one question to a model, a conversation from elsewhere."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from remit.gateway.budget import Budget
 from remit.jobs.answers import AgentAnswer
 from remit.jobs.recipe import recipe
 from remit.jobs.run import Run
-from remit.models.message import Message
+from remit.models.message import Message, system, user
 from remit.models.openai_messages import from_openai
+from remit.models.prompt import Sampling
 from remit.models.thread import EMPTY
 from remit.parts.agents.loop import AgentLoop, Goal, admit
 from remit.parts.agents.skills import taken_up
@@ -78,3 +79,61 @@ agent.admits = admit
 
 def _patterns(entries: list[str] | None) -> tuple[str, ...]:
     return tuple(name.strip() for entry in entries or () for name in entry.split(",") if name.strip())
+
+
+@recipe("ask_model", version="1")
+async def ask_model(
+    run: Run,
+    prompt: str,
+    model: str = "",
+    instructions: str = "",
+    output: dict[str, Any] | None = None,
+    temperature: float | None = None,
+    max_output_tokens: int | None = None,
+    tokens: int | None = None,
+    dollars: float | None = None,
+) -> Any:
+    """Ask a model `prompt` and return the text of its answer, or its value if `output` is a JSON schema for it."""
+    thread = EMPTY.add(*([system(instructions)] if instructions else []), user(prompt))
+    answer = await run.model(
+        thread,
+        model=model,
+        output=output,
+        sampling=Sampling(temperature=temperature, max_output_tokens=max_output_tokens),
+        budget=Budget(tokens=tokens, cost=dollars),
+    )
+    return answer.text if output is None else answer.value
+
+
+ask_model.admits = admit
+
+
+class KeptConversation(msgspec.Struct, frozen=True, kw_only=True):
+    """What was taken in: the conversation, and what the agent that continues it is given."""
+
+    messages: int
+    tools: tuple[str, ...]
+    model: str
+    turns: int
+    tokens: int | None
+    dollars: float | None
+
+
+@recipe("conversation", version="1")
+async def conversation(
+    run: Run,  # noqa: ARG001 - nothing is done: the conversation is in the job's input
+    messages: list[dict[str, Any]],
+    tools: list[str] | None = None,
+    model: str = "",
+    turns: int = 50,
+    tokens: int | None = None,
+    dollars: float | None = None,
+) -> KeptConversation:
+    """Keep a conversation in OpenAI's message format.
+
+    The agent that continues it gets `tools` and `model`, and the limits `turns`, `tokens` and `dollars`.
+    """
+    messages_read = from_openai(messages)
+    return KeptConversation(
+        messages=len(messages_read), tools=tuple(tools or ()), model=model, turns=turns, tokens=tokens, dollars=dollars
+    )

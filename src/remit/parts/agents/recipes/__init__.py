@@ -1,1 +1,0 @@
-"""The recipes of agents."""
