@@ -31,7 +31,7 @@ from remit.parts.skills.manifest import (
     read_seed,
     read_skill_md,
 )
-from remit.parts.skills.settings import HOME, SkillSettings, Word, words_of
+from remit.parts.skills.settings import HOME, SKILL_MD, SkillSettings, Word, words_of
 from remit.policy.overlay import parse_overlay
 
 MAX_MANIFEST: Final = 1024 * 1024
@@ -44,7 +44,6 @@ MAX_TEXT: Final = 256 * 1024
 """Bytes of a file that agents may read; a larger one, and a binary one, only counts for the digest."""
 MAX_TEXTS: Final = 2 * 1024 * 1024
 """Bytes of all texts that a job keeps of a skill, the first ones by path; its SKILL.md is always among them."""
-SKILL_MD: Final = "SKILL.md"
 _MANIFESTS: Final = (SKILL_MD, "skill.md", "skill.yaml", "skill.yml", "skill.json")
 _SEEDS: Final = (".yaml", ".yml", ".json")
 _TEMPLATE: Final = """---

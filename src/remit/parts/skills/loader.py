@@ -22,16 +22,15 @@ from remit.errors import AppendConflictError, NotFoundError, StateError
 from remit.jobs.skills import AGENT, SkillAdmission
 from remit.journal.event import HeadPatch
 from remit.journal.kinds import SkillPin, decode
-from remit.parts.skills.folder import SKILL_MD, Book, Skill, SkillContents
 from remit.parts.skills.kinds import SkillDisabled, SkillEnabled
-from remit.parts.skills.manifest import InvalidManifestError
-from remit.parts.skills.settings import SkillSettings
+from remit.parts.skills.settings import SKILL_MD, SkillSettings
 from remit.settings.loader import TRUST
 
 if TYPE_CHECKING:
     from remit.journal.event import Blob
     from remit.journal.journal import Journal
     from remit.journal.kinds import JobCreated
+    from remit.parts.skills.folder import Book, Skill, SkillContents
     from remit.service.parts import Parts
     from remit.settings.section import Section
 
@@ -196,6 +195,8 @@ class LoadedSkills:
 
     @cached_property
     def _book(self) -> Book:
+        from remit.parts.skills.folder import Book  # noqa: PLC0415 - most processes have no skills
+
         settings = self._parts.settings
         home = os.environ.get("HOME")
         trusted = self.is_wanted or os.environ.get(TRUST) == "1"
@@ -255,6 +256,8 @@ class LoadedSkills:
     async def whole(self, name: str) -> Whole:
         """Return a skill as it is now. Raises NotFoundError (SKILL_NOT_FOUND, SKILL_INVALID)."""
         skill = (await self.book()).get(name)
+        from remit.parts.skills.manifest import InvalidManifestError  # noqa: PLC0415 - as above
+
         try:
             manifest, contents = await asyncio.to_thread(skill.place.read)
         except InvalidManifestError as error:

@@ -8,9 +8,9 @@ import msgspec
 
 from remit.codes import Code
 from remit.operation import Body, By, operation
-from remit.parts.skills.folder import SKILL_MD
 from remit.parts.skills.loader import LoadedSkills
 from remit.parts.skills.manifest import Finding
+from remit.parts.skills.settings import SKILL_MD
 
 if TYPE_CHECKING:
     from remit.parts.skills.folder import Skill, Unloaded

@@ -18,8 +18,8 @@ from remit.errors import NotFoundError, ProviderError, StateError
 from remit.jobs.skills import ACTIVATE, AGENT, READ
 from remit.journal.kinds import JobCreated, SkillPin, decode
 from remit.nearest import did_you_mean
-from remit.parts.skills.folder import SKILL_MD
 from remit.parts.skills.loader import LoadedSkills
+from remit.parts.skills.settings import SKILL_MD
 from remit.tools.meta import ToolMeta
 from remit.tools.provider import CallContext, ToolResult, Toolset, arguments, declare
 

@@ -7,6 +7,7 @@ import msgspec
 from remit.settings.file import Base
 from remit.settings.section import About, Section, Texts, converted
 
+SKILL_MD: Final = "SKILL.md"
 PROJECT: Final = ("skills", ".agents/skills")
 HOME: Final = "~/.agents/skills"
 
