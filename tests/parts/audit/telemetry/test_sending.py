@@ -31,6 +31,8 @@ from tests.parts.audit.formats.errands import FLAGS, GIVEN, errands, remit_of, s
 from tests.parts.audit.receiver import Collector, receiver
 
 __all__ = ["receiver"]
+_IDLE_S = 1.5
+"""Longer than spans are gathered for: then the process waits for news of its journal."""
 SPANS = 11
 """Of the errands, once they ended."""
 
@@ -167,6 +169,17 @@ async def test_a_collector_that_is_away_gets_everything_once_it_is_back(remit_in
             back.stop()
     assert max(Counter(back.came).values()) == 1
     assert len(back.spans) == SPANS
+
+
+@pytest.mark.slow
+async def test_a_process_that_has_sent_everything_ends_without_waiting(
+    remit_in: OpenRemit, tmp_path: Path, receiver: Collector, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with sending(opened(remit_in, tmp_path, receiver.url)) as remit:
+        await run_errands(remit)
+        await until(receiver, SPANS)
+        await remit.clock.sleep(_IDLE_S)
+    assert "did not answer" not in caplog.text
 
 
 async def test_spans_that_a_collector_refuses_are_counted_and_hold_nothing_up(

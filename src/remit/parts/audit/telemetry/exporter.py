@@ -76,8 +76,9 @@ class Exporter:
         self._position = self._saved = fold[0].position if fold else 0
         spans, mark, more = Spans(self._journal, values=self._values), 0, False
         while (head := await held.current()) is not None:
-            if not more:
-                mark = await self._journal.changed(mark)  # before the look, so that nothing is missed
+            if not more:  # before the look, so that nothing is missed
+                mark, _ = await first(self._journal.changed(mark), self.ending.wait())
+                mark = mark or 0
             before, last = self._position, self.ending.is_set()
             more = await self._page(spans, held, head.created_at)
             if last and not more:

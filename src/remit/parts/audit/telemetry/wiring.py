@@ -45,7 +45,11 @@ async def send_beside(remit: Remit) -> AsyncIterator[None]:
         yield
     finally:
         ending.set()
-        if tasks and await first(asyncio.gather(*tasks), seconds=_LAST_S) == [None]:
+        late = (await asyncio.wait(tasks, timeout=_LAST_S))[1] if tasks else ()
+        for task in late:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=bool(late))
+        if late:
             _log.warning("the collector did not answer within %g s", _LAST_S)
 
 
