@@ -87,3 +87,8 @@ def test_at_a_terminal_each_call_is_shown_and_their_number_is_typed(
         screen.expect("approve: 3 of 3" if left == 1 else "left for later")
         assert screen.end() == 0
     assert len(project.here("confirm", "--json").json) == left
+
+
+@pytest.mark.parametrize("words", [("show",), ("a", "b"), ("show", "last", "--approve"), ("show", "a", "b")])
+def test_one_question_is_meant(project: Project, words: tuple[str, ...]) -> None:
+    assert project.here("confirm", *words).status == 2

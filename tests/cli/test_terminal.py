@@ -320,6 +320,9 @@ def test_json_asks_nothing_even_at_a_terminal(project: Project) -> None:
 def test_confirm_with_an_id_asks_at_a_terminal(project: Project) -> None:
     job = project.job("notes", "--path", "n.txt")
     (question,) = project.here("confirm", "--json").json
+    with project.terminal("confirm", "show", question["confirmation"]) as screen:
+        screen.expect("--approve | --deny")
+        assert screen.end() == 0, "nothing was asked"
     with project.terminal("confirm", question["confirmation"]) as screen:
         screen.expect(QUESTION)
         screen.type("a\r")

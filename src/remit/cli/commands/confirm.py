@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 _REMEMBERED: Final = "8h"
 _LAST: Final = "last"
+_SHOW: Final = "show"
+"""Before an ID: show the question and ask nothing, at a terminal too. An ID has no `o` and cannot be this word."""
 
 
 class _Answer(NamedTuple):
@@ -34,6 +36,7 @@ class _Answer(NamedTuple):
     exact: bool
     by: str
     sign: Path | None
+    show: bool
 
     @property
     def given(self) -> bool:
@@ -41,7 +44,7 @@ class _Answer(NamedTuple):
 
 
 @click.command("confirm")
-@click.argument("confirmation", required=False, metavar="[ID]", shell_complete=complete.confirmations)
+@click.argument("words", nargs=-1, metavar="[show] [ID]", shell_complete=complete.confirmations)
 @click.option("--approve", is_flag=True, help="Let the call run.")
 @click.option("--deny", is_flag=True, help="Refuse the call.")
 @click.option("--revoke", is_flag=True, help="Take back an approval that no call has used yet.")
@@ -76,7 +79,7 @@ def command(
     context: click.Context,
     state: CommandState,
     /,
-    confirmation: str | None,
+    words: tuple[str, ...],
     approve: bool,
     deny: bool,
     revoke: bool,
@@ -92,15 +95,16 @@ def command(
 ) -> int:
     """List pending approvals and questions, or answer one or many.
 
-    Without ID, lists what waits for an answer. With ID alone, shows it in full and, at a terminal, asks you. ID may be
-    a unique ending, or `last`. With --approve or --deny and a filter instead of ID, shows every question in full, asks
+    Without ID, lists what waits for an answer. With ID alone, shows it in full and, at a terminal, asks you; with `show`
+    before it, asks nothing. ID may be a unique ending, or `last`. With --approve or --deny and a filter instead of ID, shows every question in full, asks
     once, and answers each. After your answer a worker continues the job; without a worker, run `remit resume`.
     """
     from remit.cli.runner import run_async
     from remit.cli.values import seconds
 
-    if [approve, deny, revoke, edit is not None].count(True) > 1:
-        raise click.UsageError("Use only one of --approve, --deny, --edit and --revoke.", context)
+    confirmation, show = _meant(context, words)
+    if [approve, deny, revoke, edit is not None, show].count(True) > 1:
+        raise click.UsageError("Use only one of show, --approve, --deny, --edit and --revoke.", context)
     if (remember or time or any_args) and not (approve and remember):
         raise click.UsageError("--for and --any-args need --remember, and --remember needs --approve.", context)
     if confirmation == _LAST and digest is None and (approve or deny or revoke or edit is not None):
@@ -117,12 +121,22 @@ def command(
         not any_args,
         by,
         sign,
+        show,
     )
     if confirmation is None:
         return _many(context, state, answer, many)
     if any(many.values()):
         raise click.UsageError("Give either an ID, or which questions.", context)
     return run_async(lambda _stop: _one(state, confirmation, answer))
+
+
+def _meant(context: click.Context, words: tuple[str, ...]) -> tuple[str | None, bool]:
+    """Return the ID that is given, and whether the question is only shown."""
+    show = words[:1] == (_SHOW,)
+    references = words[1:] if show else words
+    if len(references) > 1 or (show and not references):
+        raise click.UsageError("Give one ID: `remit confirm` lists the open questions.", context)
+    return (references[0] if references else None), show
 
 
 def _many(context: click.Context, state: CommandState, answer: _Answer, many: dict[str, Any]) -> int:
@@ -154,7 +168,7 @@ def _many(context: click.Context, state: CommandState, answer: _Answer, many: di
 async def _one(state: CommandState, reference: str, answer: _Answer) -> int:
     # A question can be answered by someone whose modules are broken or who has none; only a new set of arguments
     # cannot be checked without the tool. Its defaults are shown where the tool is known without running anything.
-    asks = state.output.interactive and not state.as_json and not answer.given
+    asks = state.output.interactive and not (state.as_json or answer.given or answer.show)
     shows: Requirement = "described" if state.as_json or not answer.given else "unused"
     code: Requirement = "needed" if answer.edit is not None else "wanted" if asks else shows
     async with state.open(code=code, writes=answer.given) as remit:
@@ -189,7 +203,7 @@ async def _show(state: CommandState, remit: Opened, question: ConfirmationView, 
     from remit.cli.question import show_question
     from remit.clock import SystemClock
 
-    if question.state == "pending" and state.output.interactive:
+    if question.state == "pending" and state.output.interactive and not answer.show:
         if await TerminalPrompt(remit, state.output, answer.by).ask(question):
             _go_on(state, question)
         return exit_codes.OK
