@@ -95,9 +95,10 @@ def command(
 ) -> int:
     """List pending approvals and questions, or answer one or many.
 
-    Without ID, lists what waits for an answer. With ID alone, shows it in full and, at a terminal, asks you; with `show`
-    before it, asks nothing. ID may be a unique ending, or `last`. With --approve or --deny and a filter instead of ID, shows every question in full, asks
-    once, and answers each. After your answer a worker continues the job; without a worker, run `remit resume`.
+    Without ID, lists what waits for an answer. With ID alone, shows it in full and, at a terminal, asks you; with
+    `show` before it, asks nothing. ID may be a unique ending, or `last`. With --approve or --deny and a filter
+    instead of ID, shows every question in full, asks once, and answers each. After your answer a worker continues the
+    job; without a worker, run `remit resume`.
     """
     from remit.cli.runner import run_async
     from remit.cli.values import seconds
