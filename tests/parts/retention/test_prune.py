@@ -29,6 +29,7 @@ from remit.parts.retention.rule import RetentionRule, rule_for
 from tests.opened import OpenRemit, until_waiting
 from tests.parts.audit.packages import GIVEN, bought
 from tests.parts.login.conftest import Idp, people_of
+from tests.parts.notify.test_push import told
 from tests.parts.notify.test_slack import codes, world
 from tests.parts.schedules.clockwork import DAY, HOUR, clockwork, micros
 from tests.service.ticket_desk import EVENT
@@ -269,3 +270,29 @@ async def test_messages_and_logins_that_are_over_go_and_nothing_is_told_or_let_i
         await at.teller.round()
         assert (len(at.slack.posts()), len(at.slack.said("chat.update"))) == (1, 1)
         assert (await at.remit.service.streams.verify()).problems == ()
+
+
+async def test_a_device_that_came_back_stays_when_its_first_subscription_goes() -> None:
+    async with told() as (remit, service):
+        devices = remit.service.devices
+        await devices.add(service.asked())
+        (device,) = await devices.of("ann")
+        await devices.end(device, "its browser forgot it")
+        await devices.add(service.asked())
+        (again,) = await devices.of("ann")
+        pruning = await prune(remit, kinds=("push_subscription",))
+        assert [unit.stream for unit in pruning.pruned] == [device.head.stream]
+        assert [row.head.stream for row in await devices.of("ann")] == [again.head.stream]
+        assert (await remit.service.streams.verify()).problems == ()
+
+
+async def test_a_message_whose_question_waits_stays_and_its_buttons_count() -> None:
+    async with world() as at:
+        job = await at.ask()
+        pruning = await prune(at.remit, kinds=("notification",))
+        assert pruning.pruned == []
+        assert [kept.why.partition(":")[0] for kept in pruning.kept if "/n_" in kept.stream] == ["a question is open"]
+        for user in ("U1", "U2"):
+            await at.slack.press("approve", user)
+            await at.teller.round()
+        assert (await at.remit.ended(job)).state == "completed"

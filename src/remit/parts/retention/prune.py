@@ -23,6 +23,7 @@ from remit.evidence.verify import check
 from remit.gateway.sums import ModelSums
 from remit.jobs.state import CODE, ENDED
 from remit.journal.event import HeadQuery
+from remit.journal.kinds import decode
 from remit.journal.prune import StubTerms, UnitStream, Uses, look_at, prune_unit
 from remit.journal.scan import every_head
 from remit.journal.values import is_pruned
@@ -64,7 +65,8 @@ async def roots(journal: Journal, kind: str, wants: Callable[[StreamHead], bool]
 
 async def streams_of(journal: Journal, root: StreamHead) -> list[StreamHead]:
     """Return the heads of all that goes with a root, the root first."""
-    streams = [root, *await _below(journal, root.stream)]
+    below = await _below(journal, root.stream)
+    streams = [root, *(head for head in below if head.kind != root.kind)]  # a device that came back goes by itself
     if root.kind == SESSION:
         for stream in await beside(journal, root.stream.partition("/")[2]):
             head = await journal.head(stream) if stream.startswith(f"{CALL}/") else None
@@ -94,7 +96,8 @@ async def reason_to_stay(journal: Journal, heads: list[StreamHead], now: int) ->
             return f"a question is open: {head.stream.rpartition('/')[2]}"
         if head.kind == CALL and head.state in _NO_OUTCOME:
             return f"a call is not over: {head.stream.partition('/')[2]}"
-    return await _unfinished(journal, root) if root.kind == "job" else ""
+    further = _FURTHER.get(root.kind)
+    return await further(journal, root) if further is not None else ""
 
 
 async def _unfinished(journal: Journal, job: StreamHead) -> str:
@@ -112,6 +115,17 @@ async def _unfinished(journal: Journal, job: StreamHead) -> str:
     return ""
 
 
+async def _unanswered(journal: Journal, message: StreamHead) -> str:
+    """Say which open question a message asks: its buttons count, and it is to say how that ends."""
+    queued = [decode(event.kind, event.data) for event in (await journal.left(message.stream))[:1]]
+    source = str(getattr(queued[0], "source", "")) if queued else ""
+    question = await journal.head(source) if source else None
+    is_open = question is not None and question.kind == "confirmation" and question.state == "pending"
+    return f"a question is open: {source.rpartition('/')[2]}" if is_open else ""
+
+
+_FURTHER: Final = {"job": _unfinished, "notification": _unanswered}
+"""By the kind of a root, what else keeps it."""
 _ROUND: Final = 2_000
 """Units for which the journal is read once."""
 Choose = Callable[["StreamHead"], RetentionRule | None]
@@ -204,10 +218,10 @@ class Retention:
         units: list[tuple[RetentionRule, list[UnitStream]]] = []
         for rule, root in chosen:
             heads = await streams_of(self._journal, root)
-            if reason := await reason_to_stay(self._journal, heads, self._journal.clock.now()):
-                done.kept.append(KeptUnit(stream=root.stream, why=reason))
-                continue
             try:
+                if reason := await reason_to_stay(self._journal, heads, self._journal.clock.now()):
+                    done.kept.append(KeptUnit(stream=root.stream, why=reason))
+                    continue
                 units.append((rule, [await look_at(self._journal, head) for head in heads]))
             except ChainBrokenError as error:
                 done.kept.append(KeptUnit(stream=root.stream, why=error.message, code=error.code.name))
