@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+import msgspec
 import pytest
 
-from remit.process.enclosure import Enclosures, NoEnclosures, Program, SandboxUnavailableError
+from remit.process.enclosure import ConnectionAttempt, Enclosures, NoEnclosures, Program, SandboxUnavailableError
 
 PROGRAM = Program(command=("/usr/bin/env",), cwd=Path("/"))
 
@@ -20,3 +21,9 @@ async def test_what_should_be_enclosed_is_refused_and_never_run_without() -> Non
     with pytest.raises(SandboxUnavailableError):
         await enclosures.start(PROGRAM, asyncio.SubprocessProtocol())
     await enclosures.close()
+
+
+def test_a_receipt_says_why_under_the_name_that_records_have() -> None:
+    attempt = ConnectionAttempt(host="a.example", port=443, allowed=False, reason="no")
+    assert msgspec.to_builtins(attempt)["why"] == "no"
+    assert msgspec.convert({"host": "a.example", "port": 443, "why": "no"}, ConnectionAttempt).reason == "no"

@@ -143,8 +143,8 @@ class ConnectionAttempt(msgspec.Struct, kw_only=True):
     host: str
     port: int
     allowed: bool = True
-    reason: str = ""
-    """Why it was refused or failed."""
+    reason: str = msgspec.field(name="why", default="")
+    """Why it was refused or failed; `why` in records and in results of `sandbox.exec`."""
     sent: int = 0
     received: int = 0
 
