@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from copy import copy, deepcopy
 
 import pytest
 
@@ -22,3 +23,8 @@ def test_it_is_compiled_with_its_first_use() -> None:
     wrong = regex("(")
     with pytest.raises(re.error, match="missing"):
         wrong.match("")
+
+
+def test_a_copy_is_a_pattern_too() -> None:
+    for pattern in (copy(regex("a(b)?")), deepcopy(regex("a(b)?"))):
+        assert pattern.fullmatch("ab")

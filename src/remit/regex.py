@@ -17,6 +17,8 @@ class _Regex:
         self._flags = flags
 
     def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):  # while it is copied, nothing of it is there yet
+            raise AttributeError(name)
         value = getattr(re.compile(self._source, self._flags), name)
         setattr(self, name, value)
         return value

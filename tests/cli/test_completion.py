@@ -45,6 +45,8 @@ def test_jobs_questions_recipes_and_tools_are_offered(project: Project) -> None:
     (question,) = project.here("confirm", "--json").json
     project.here("tools")
     assert offered(project, "show", "") == ["plain,last", f"plain,{job}"]
+    assert offered(project, "confirm", "") == ["plain,show", f"plain,{question['confirmation']}"]
+    assert offered(project, "confirm", "show", "") == [f"plain,{question['confirmation']}"]
     assert offered(project, "confirm", "c_") == [f"plain,{question['confirmation']}"]
     assert offered(project, "run", "no") == ["plain,notes"]
     assert offered(project, "run", "plans/a") == ["file,plans/a"]

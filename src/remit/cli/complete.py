@@ -43,13 +43,12 @@ def operations(_context: click.Context, _parameter: click.Parameter, incomplete:
 
 
 def confirmations(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Open questions."""
+    """Open questions, and `show` before one."""
+    first = [] if context.params.get("words") else [("show", "show a question and ask nothing")]
 
     async def look(remit: Opened) -> Found:
-        return [
-            (question.confirmation, question.tool or question.question)
-            for question in await remit.service.confirmations.pending()
-        ]
+        questions = await remit.service.confirmations.pending()
+        return [*first, *((question.confirmation, question.tool or question.question) for question in questions)]
 
     return _offered(context, incomplete, look)
 
