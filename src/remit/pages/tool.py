@@ -25,9 +25,9 @@ from remit.service.mcp import ServerRow
 
 _KEY: Final = 64
 _RESULT: Final = 65_536
+"""Characters of a result that the page shows."""
 _AGAIN: Final = MAX_BODY - 65_536
 """Characters of arguments that still fit into a form that is sent again."""
-"""Characters of a result that the page shows."""
 
 
 class TryForm(msgspec.Struct, frozen=True, kw_only=True):
