@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Generator
 from functools import partial
-from typing import Any, Generic, TypeVar
+from types import coroutine
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 
@@ -34,40 +35,36 @@ async def uncut(work: Coroutine[Any, Any, T]) -> T:
         await asyncio.wait([task])
 
 
-class Own(Generic[T]):
-    """Awaits work in the running task, and takes back each cancellation of it that the work itself asks for."""
-
-    def __init__(self, work: Awaitable[T], task: asyncio.Task[Any]) -> None:
-        self._work, self._task = work, task
-
-    def __await__(self) -> Generator[Any, Any, T]:
-        task, own, work = self._task, 0, self._work.__await__()
-        step: Callable[[], Any] = work.__next__
-        try:
-            while True:
-                before = task.cancelling()
-                try:
-                    waited = step()
-                except StopIteration as end:
-                    value: T = end.value
-                    return value
-                finally:
-                    if (after := task.cancelling()) > before:
-                        own += after - before
-                try:
-                    step = partial(work.send, (yield waited))
-                except BaseException as error:  # noqa: BLE001 - it is the work's
-                    step = partial(work.throw, error)
-        finally:
-            if own:
-                for _ in range(own):
-                    task.uncancel()
-                outside = task.cancelling()
-                try:
-                    yield  # where a cancellation that was asked for last arrives
-                except asyncio.CancelledError:
-                    if outside:
-                        raise
+@coroutine
+def own(work: Awaitable[T], task: asyncio.Task[Any]) -> Generator[Any, Any, T]:
+    """Await work in this task, which is running, and take back each cancellation of it that the work asks for."""
+    cancellations, steps = 0, work.__await__()
+    step: Callable[[], Any] = steps.__next__
+    try:
+        while True:
+            before = task.cancelling()
+            try:
+                waited = step()
+            except StopIteration as end:
+                value: T = end.value
+                return value
+            finally:
+                if (after := task.cancelling()) > before:
+                    cancellations += after - before
+            try:
+                step = partial(steps.send, (yield waited))
+            except BaseException as error:  # noqa: BLE001 - it is the work's
+                step = partial(steps.throw, error)
+    finally:
+        if cancellations:
+            for _ in range(cancellations):
+                task.uncancel()
+            outside = task.cancelling()
+            try:
+                yield  # where a cancellation that was asked for last arrives
+            except asyncio.CancelledError:
+                if outside:
+                    raise
 
 
 class Tasks:

@@ -184,6 +184,8 @@ class Policy:
             if tool is None:
                 return set()
             tainting = self._indexed(tool, query.key).tainting
+            if not tainting:  # as for most tools
+                return set()
             return {rule.taint for rule, met, *_ in tainting if rule.taint and (met is None or met(query) is not False)}
         except Exception:  # noqa: BLE001 - in doubt every argument counts
             return {"strict"}

@@ -153,7 +153,7 @@ class Announce:
             facts=call.facts,
             policy_kept=True,
             secrets=call.secrets.versions if call.secrets is not None else {},
-            limits=tuple(stream_of(part.key) for part in call.parts),
+            limits=tuple([stream_of(part.key) for part in call.parts]) if call.parts else (),
         )
 
     def _trusts(self, call: Call) -> bool:

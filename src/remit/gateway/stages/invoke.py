@@ -19,7 +19,7 @@ from remit.gateway.outcome import LIMITED, Outcome, failed
 from remit.gateway.result import words
 from remit.journal.effects import FAILED, READS, UNHEARD, Effect, of_failure
 from remit.redact import mask
-from remit.tasks import Own
+from remit.tasks import own
 from remit.tools.provider import ToolResult
 
 if TYPE_CHECKING:
@@ -139,7 +139,7 @@ class Invoke:
         deadline = self._deadlines.start(task, timeout)
         try:
             meta = call.tool.meta
-            result = await Own(call.tool.provider.invoke(meta.name, call.args, context), task)
+            result = await own(call.tool.provider.invoke(meta.name, call.args, context), task)
             call.result = result if call.secrets is None else await call.secrets.without(result)
         except BaseException as error:
             self._deadlines.stop(deadline)
