@@ -11,7 +11,7 @@ import pytest
 from remit.canonical import MAX_DEPTH, canonical, digest
 from remit.codes import Code
 from remit.errors import SchemaError
-from remit.tools.schema import compile_schema, schema_hash
+from remit.tools.schema import DeferredSchema, compile_schema, schema_hash
 
 Schema = dict[str, Any]
 
@@ -183,3 +183,10 @@ def test_the_compiler_is_loaded_with_the_first_schema_and_not_before() -> None:
         "sys.exit(0 if not before and 'jsonschema_rs' in sys.modules else 1)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_deferred_schema_has_what_a_compiled_one_has_and_no_more() -> None:
+    schema = DeferredSchema(lambda: compile_schema({"type": "object", "required": ["a"]}, closed=False))
+    assert not hasattr(schema, "nothing")
+    assert [problem.path for problem in schema.problems({})] == ["/a"]
+    assert not hasattr(schema, "nothing")

@@ -96,6 +96,8 @@ class DeferredSchema(CompiledSchema):
         self._make = make
 
     def __getattr__(self, name: str) -> Any:
+        if name not in CompiledSchema.__slots__:
+            raise AttributeError(name)
         compiled = self._make()
         for slot in CompiledSchema.__slots__:
             setattr(self, slot, getattr(compiled, slot))
