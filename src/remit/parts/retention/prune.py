@@ -81,10 +81,8 @@ async def _below(journal: Journal, stream: str) -> list[StreamHead]:
 
 
 async def reason_to_stay(journal: Journal, heads: list[StreamHead], now: int) -> str:
-    """Say why a unit is not over, by its heads; empty: it is."""
+    """Say what of a unit goes on, by its heads, though its root is over; empty: nothing."""
     root = heads[0]
-    if not _OVER[root.kind](root):
-        return f"it is {root.state or 'open'}"
     for head in heads:
         if head.lease_until is not None and head.lease_until > now and not head.closed:
             return f"{head.lease_owner} works on it"
@@ -217,6 +215,9 @@ class Retention:
     async def _round(self, chosen: Sequence[tuple[RetentionRule, StreamHead]], done: Pruning) -> None:
         units: list[tuple[RetentionRule, list[UnitStream]]] = []
         for rule, root in chosen:
+            if not _OVER[root.kind](root):
+                done.kept.append(KeptUnit(stream=root.stream, why=f"it is {root.state or 'open'}"))
+                continue
             heads = await streams_of(self._journal, root)
             try:
                 if reason := await reason_to_stay(self._journal, heads, self._journal.clock.now()):
