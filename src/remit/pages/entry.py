@@ -263,7 +263,7 @@ class LoginForm(msgspec.Struct, frozen=True, kw_only=True):
 
     def __repr__(self) -> str:
         """Leave the token out."""
-        return f"Given(to={self.to!r})"
+        return f"LoginForm(to={self.to!r})"
 
 
 class Leave(msgspec.Struct, frozen=True):
