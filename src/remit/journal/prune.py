@@ -55,8 +55,8 @@ class StubTerms(msgspec.Struct, frozen=True, kw_only=True):
     package: str = ""
     by: str = ""
     reason: str = ""
-    labels: Mapping[str, str] = {}
-    """Labels that the root's head gets."""
+    labels: Mapping[str, str] | None = None
+    """Labels of the root's head; None: those that it has."""
 
 
 async def look_at(journal: Journal, head: StreamHead) -> UnitStream:
@@ -218,7 +218,7 @@ def _stub(journal: Journal, part: UnitStream, terms: StubTerms, values: int, *, 
     )
     mark = {MARK: str(head.seq + 1)}
     patch = (
-        HeadPatch(title="", labels={**head.labels, **terms.labels, **mark})
+        HeadPatch(title="", labels={**(head.labels if terms.labels is None else terms.labels), **mark})
         if is_root
         else HeadPatch(state=PRUNED, closed=True, due_at=None, title="", labels=mark)
     )

@@ -259,6 +259,8 @@ async def test_messages_and_logins_that_are_over_go_and_nothing_is_told_or_let_i
         assert sorted(await codes(at)) == ["", "", "MESSAGE_MISMATCH"]
         kinds = {unit.stream.partition("/")[0] for unit in (await prune(at.remit)).pruned}
         assert kinds >= {"notify", "login"}
+        logins = await at.remit.runtime.journal.heads(HeadQuery(kind="login"))
+        assert {head.state: "principal" in head.labels for head in logins} == {"open": True, "ended": False}
         assert await sessions.session(over) is None
         assert await sessions.session(goes_on) is not None
         assert [row.state for row in await at.teller.rows()] == ["sent"]

@@ -52,6 +52,8 @@ _OVER: Final[dict[str, Callable[[StreamHead], bool]]] = {
     **dict.fromkeys(("schedule_day", "notification", "login", "push_subscription"), lambda head: head.closed),
 }
 """By the kind of a root, whether nothing is going on there; sessions never end."""
+_OF_PEOPLE: Final = ("notification", "login", "push_subscription")
+"""Kinds of roots whose labels name people, and find nothing once it is over."""
 _ABOVE: Final = (("ticket", "ticket", ""), ("work", "issue", "issue"))
 """Streams that a job may belong to: the kind, the job's label, and their label of that text; empty: their name."""
 
@@ -246,7 +248,8 @@ class Retention:
         else:
             if rule.archive:
                 package, file = await self._archive(Path(rule.archive), parts)
-            labels = {CODE: Code.RECORD_PRUNED.name} if root.kind == "job" else {}
+            labels = {} if root.kind in _OF_PEOPLE else dict(root.labels)
+            labels |= {CODE: Code.RECORD_PRUNED.name} if root.kind == "job" else {}
             terms = StubTerms(package=package, by=self._principal, reason=f"kept for {rule.keep}", labels=labels)
             values = await prune_unit(self._journal, parts, uses, terms)
         return PrunedUnit(
