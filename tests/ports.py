@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import socket
-from typing import Final
-
-_HELD: Final[list[socket.socket]] = []
 
 
 def free_port() -> int:
@@ -16,6 +13,6 @@ def free_port() -> int:
     holding = socket.socket()
     holding.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     holding.bind(("127.0.0.1", 0))
-    _HELD.append(holding)
     port: int = holding.getsockname()[1]
+    holding.detach()  # its descriptor stays open, and Python complains of no socket that nobody closed
     return port
