@@ -72,7 +72,7 @@ static: setup
 	$(BIN)/python scripts/check_prose.py
 
 quick: setup ## The fast tests, three rows of each table: two minutes of processor time
-	$(BIN)/pytest --quiet --quick -n $(JOBS)
+	@scripts/test.sh $(JOBS) --quick
 
 test: ## Everything: setup, check, the site and every test
 	@$(MAKE) --jobs=2 static peers docs

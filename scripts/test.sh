@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Run every test. A few that fail are run once more, alone: a browser or a server that this machine had no time for fails
-# nobody. They are named as unstable, to be fixed; what fails alone too, or more than a few, is a failure.
-# Usage: scripts/test.sh PROCESSES
+# Run every test, or those that more options leave. A few that fail are run once more, alone: a browser or a server that
+# this machine had no time for fails nobody. They are named as unstable, to be fixed; what fails alone too, or more than
+# a few, is a failure.
+# Usage: scripts/test.sh PROCESSES [--quick]
 # REMIT_TEST_DATE=2028-02-29T12:00:00Z, or =+400 for days from now: all of it at that date.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -17,7 +18,7 @@ if room /dev/shm 2>/dev/null && memory=$(mktemp -d /dev/shm/remit-tests-XXXXXX);
 	fi
 fi
 
-tests=(.venv/bin/pytest --quiet)
+tests=(.venv/bin/pytest --quiet "${@:2}")
 if [ -n "${REMIT_TEST_DATE:-}" ]; then
 	tests=(.venv/bin/python -m tests.dates "$REMIT_TEST_DATE" "${tests[@]}")
 fi

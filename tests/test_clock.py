@@ -3,6 +3,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
+
 import remit
 from remit.clock import age, duration
 
@@ -15,6 +17,7 @@ BY_SERVER = {"functions.py", "queries.py", "schema.py", "groups.py"}
 """Files of the journal in PostgreSQL: when a writer was last seen is told by the server, whose clock is one for all."""
 
 
+@pytest.mark.slow
 def test_no_statement_reads_a_database_clock_but_of_when_a_writer_was_seen() -> None:
     folder = Path(remit.__file__).parent
     texts = {path: path.read_text(encoding="utf-8") for path in folder.rglob("*.py")}

@@ -71,6 +71,7 @@ def test_what_the_contracts_promise_is_there(name: str) -> None:
     assert name in Code.__members__
 
 
+@pytest.mark.slow
 def test_the_reserved_codes_are_those_that_nothing_here_gives_and_that_the_contracts_promise() -> None:
     source = "\n".join(path.read_text(encoding="utf-8") for path in SOURCE.rglob("*.py") if path.parent.name != "codes")
     named = {*re.findall(r"\bCode\.(\w+)", source), *re.findall(r"[\"'](\w+)[\"']", source)}

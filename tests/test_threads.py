@@ -109,6 +109,7 @@ async def test_threads_that_calls_have_left_behind_are_given_up_until_too_many_a
     assert threads._busy == 0
 
 
+@pytest.mark.slow
 async def test_how_cancelled_work_ended_is_not_reported_as_forgotten() -> None:
     reported: list[object] = []
     asyncio.get_running_loop().set_exception_handler(lambda _loop, context: reported.append(context))

@@ -164,6 +164,7 @@ def die_holding(folder: Path, *jobs: str) -> None:
     assert process.exitcode == 7
 
 
+@pytest.mark.slow
 async def test_what_a_dead_process_held_is_taken_over_at_once(remit_in: OpenRemit, tmp_path: Path) -> None:
     @recipe("short")
     async def short(run: Run) -> str:
@@ -178,6 +179,7 @@ async def test_what_a_dead_process_held_is_taken_over_at_once(remit_in: OpenRemi
         assert "recovery_started" in kinds
 
 
+@pytest.mark.slow
 async def test_what_a_dead_process_held_is_taken_over_as_there_is_room(remit_in: OpenRemit, tmp_path: Path) -> None:
     most: list[int] = []
     two, gate = asyncio.Event(), asyncio.Event()

@@ -48,6 +48,7 @@ async def begun(remit_in: OpenRemit, url: str, share: str, other: Options) -> li
     return order
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("share", "other"), [("principal", BOB), ("label:team", BLUE)])
 async def test_a_principal_or_a_team_does_not_wait_for_all_jobs_of_another(
     remit_in: OpenRemit, url: str, share: str, other: Options

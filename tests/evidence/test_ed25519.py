@@ -30,6 +30,7 @@ def test_the_vectors_of_the_standard(key: str, message: str, signature: str) -> 
     assert is_valid(bytes.fromhex(signature), bytes.fromhex(message), bytes.fromhex(key))
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(st.binary(min_size=32, max_size=32), st.binary(max_size=200), st.integers(0, 95), st.integers(0, 7))
 def test_it_says_what_cryptography_says(seed: bytes, message: bytes, place: int, bit: int) -> None:

@@ -192,6 +192,7 @@ HOSTILE: dict[str, tuple[Callable[[Path, Path], None], str]] = {
 }
 
 
+@pytest.mark.slow
 async def test_hostile_packages_are_rejected_each_with_a_sentence(remit_in: OpenRemit, tmp_path: Path) -> None:
     good = await packed(remit_in, tmp_path / "good.zip")
     assert verify.check(str(good)).state == "whole"
@@ -246,6 +247,7 @@ async def test_an_event_that_was_chained_again_is_contradicted(remit_in: OpenRem
         assert verify.check(str(tmp_path / "bad.zip")).reason == "event_contradicted", name
 
 
+@pytest.mark.slow
 async def test_it_runs_with_python_alone(remit_in: OpenRemit, tmp_path: Path) -> None:
     good = await packed(remit_in, tmp_path / "good.zip")
     with zipfile.ZipFile(good) as package:
@@ -260,6 +262,7 @@ async def test_it_runs_with_python_alone(remit_in: OpenRemit, tmp_path: Path) ->
     assert (ended.returncode, json.loads(ended.stdout)["state"]) == (1, "rejected")
 
 
+@pytest.mark.slow
 async def test_decisions_are_derived_with_python_alone(remit_in: OpenRemit, tmp_path: Path) -> None:
     rules = [{"id": "no", "effect": "deny", "tools": ["desk.pay"], "where": "args.cents > 3 or args.note == 'x'"}]
     async with remit_in(**GIVEN, flags={"policy.rules": rules}) as remit:

@@ -104,6 +104,7 @@ def test_a_name_with_a_line_end_cannot_pass_for_part_of_a_diff() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_the_diff_of_a_large_rewrite_is_made_at_once() -> None:
     before, after = "a\nb\n" * 100_000, "b\na\n" * 100_000
     start = process_time()

@@ -154,6 +154,7 @@ async def test_after_a_lost_stream_every_call_says_so_and_nothing_runs(ran: list
 # --- rule 5, for whatever may come
 
 
+@pytest.mark.slow
 @given(args=st.dictionaries(st.text(), JSON, max_size=4), value=JSON)
 @settings(max_examples=30, deadline=None)
 def test_arguments_and_result_are_recorded_as_they_were(args: dict[str, Any], value: Any) -> None:
@@ -232,6 +233,7 @@ CANDIDATES = st.builds(
 )
 
 
+@pytest.mark.slow
 @given(error=ERRORS, level=st.sampled_from([Level.L0, Level.L1]))
 @settings(max_examples=50, deadline=None)
 def test_nothing_a_provider_raises_makes_the_gateway_raise(error: BaseException, level: Level) -> None:

@@ -102,6 +102,7 @@ def test_many_brackets_side_by_side_or_in_strings_are_not_deep() -> None:
     assert code(ToolResult(["[" * 1_000, '\\"[[' * 200])) is None
 
 
+@pytest.mark.slow
 @settings(max_examples=30, deadline=None)
 @given(st.recursive(st.none() | st.text('[]{}"\\,'), lambda i: st.lists(i) | st.dictionaries(st.text('[]{}"\\'), i)))
 def test_depth_does_not_depend_on_what_strings_hold(value: Any) -> None:

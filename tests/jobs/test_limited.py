@@ -62,6 +62,7 @@ async def looks(run: Run) -> list[str | None]:
     return codes
 
 
+@pytest.mark.slow
 async def test_what_may_have_happened_waits_for_its_turn_and_is_made_again(remit_in: OpenRemit, url: str) -> None:
     bank, clock = Crash(idempotent=True), ManualClock()
     limits = {"bank.*": {"rate": "2/d"}}

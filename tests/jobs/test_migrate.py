@@ -178,6 +178,7 @@ def descend(args: dict[str, Any]) -> dict[str, Any]:
     return descend(args)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("adapt", "limit", "said"),
     [

@@ -86,6 +86,7 @@ def test_a_decision_does_not_depend_on_those_before_it(
     assert used.decide(asked) == Policy.parse(raw).decide(asked)
 
 
+@pytest.mark.slow
 @given(POLICIES, PLAIN_RULES.map(lambda raw: raw | {"effect": "deny"}), QUERIES)
 def test_adding_a_deny_rule_never_makes_a_decision_weaker(
     raw: list[dict[str, Any]], more: dict[str, Any], asked: Query

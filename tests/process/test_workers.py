@@ -9,6 +9,7 @@ import pytest
 from remit.parts.web.engine import Extractors
 
 
+@pytest.mark.slow
 async def test_no_module_of_the_folder_is_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("resource", "struct", "msgspec", "remit"):
         (tmp_path / f"{name}.py").write_text(f"open({str(tmp_path / 'caught')!r}, 'w').close()\nraise SystemExit\n")

@@ -65,6 +65,7 @@ def test_a_number_can_be_a_secret() -> None:
     assert ValueMask(["12345678"], "********").value({"pin": 12345678}) == {"pin": "********"}
 
 
+@pytest.mark.slow
 def test_sixteen_mebibytes_are_searched_for_fifty_secrets_quickly() -> None:
     chance = random.Random(1)
     mask = ValueMask([f"sk_live_{chance.getrandbits(128):032x}" for _ in range(50)], "********")

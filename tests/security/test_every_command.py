@@ -216,6 +216,7 @@ def hostile(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Iterator[Fold
             listener.accept()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", CASES, ids=" ".join)
 def test_it_starts_reaches_and_believes_nothing_of_the_folder(hostile: Folder, words: tuple[str, ...]) -> None:
     acts: dict[tuple[str, ...], list[str]] = {}

@@ -251,6 +251,7 @@ def call(args: str) -> bytes:
     return f'{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{params}}}'.encode()
 
 
+@pytest.mark.slow
 async def test_odd_messages_are_answered_and_run_nothing(gateway: Gateway) -> None:
     session = await gateway.session()
     deep = [b"[" * 100_000, b'{"jsonrpc":"2.0","id":1,"method":' * 20_000]

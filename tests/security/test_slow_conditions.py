@@ -33,6 +33,7 @@ def folded(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return lengths
 
 
+@pytest.mark.slow
 def test_comparing_every_item_with_every_item_looks_at_beginnings_alone(folded: list[int]) -> None:
     many = [f"{number}{LONG}" for number in range(100)]
     assert found("all_in(args.some, args.many)", some=[one.upper() for one in many], many=many) is UNKNOWN

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+import pytest
+
 ROOT: Final = Path(__file__).parents[2]
 STARTS: Final = frozenset(
     {
@@ -64,6 +66,7 @@ def named() -> set[str]:
     return {name for row in rows for name in re.findall(r"`(remit[\w.]+)`", row)}
 
 
+@pytest.mark.slow
 def test_every_module_that_starts_a_program_is_in_the_table() -> None:
     sandbox = "remit.parts.sandbox"
     found = {sandbox if name.startswith(f"{sandbox}.") else name for name in starters()}

@@ -162,6 +162,7 @@ ANSWERS: dict[str, Any] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ANSWERS)
 async def test_an_answer_that_is_none_runs_nothing(remit_in: OpenRemit, tmp_path: Path, name: str) -> None:  # W08
     person = Person(ANSWERS[name])

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.service.effects import BEGIN, END, PAGE, every, table
 
 
+@pytest.mark.slow
 async def test_the_table_on_the_page_is_what_happens_and_nothing_is_paid_twice() -> None:
     rows = await every()
     assert table(rows) == PAGE.read_text(encoding="utf-8").partition(BEGIN)[2].partition(END)[0]

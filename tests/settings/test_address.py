@@ -5,6 +5,7 @@ import pytest
 from remit.settings.pictures import address, is_opaque, program
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("url", "shown"),
     [

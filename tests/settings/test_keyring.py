@@ -70,6 +70,7 @@ def test_without_the_library_the_error_names_the_extra(monkeypatch: pytest.Monke
     assert told.value.remedy == "Install it: pip install 'remit[keyring]'"
 
 
+@pytest.mark.slow
 def test_a_server_gets_the_secret_that_a_person_stored_and_nobody_else_sees_it(project: Project) -> None:
     project.env |= {
         "PYTHON_KEYRING_BACKEND": "keyrings.alt.file.PlaintextKeyring",

@@ -28,6 +28,7 @@ def test_no_two_settings_share_an_environment_name() -> None:
     assert len(names) == len(set(names))
 
 
+@pytest.mark.slow
 def test_every_documented_default_is_the_toml_that_gives_it(tmp_path: Path) -> None:
     for doc in documented():
         default = tomllib.loads(f"x = {doc.default}")["x"]

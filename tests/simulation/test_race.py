@@ -114,6 +114,7 @@ def test_it_finds_a_worker_that_guesses_about_side_effects(monkeypatch: pytest.M
     assert breaks_in_turn("an effect that must not repeat happened twice")
 
 
+@pytest.mark.slow
 def test_it_finds_a_worker_that_does_again_what_is_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
     folds = dict(JobHistory._folds)
     folds[ToolInvocationFinished] = lambda _history, _event: None

@@ -235,6 +235,7 @@ async def test_what_is_more_than_a_failure_reaches_who_waits_and_the_log(caplog:
     assert await names_of(catalog) == ["mcp.git.log"]
 
 
+@pytest.mark.slow
 async def test_what_nobody_waits_for_any_more_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
     git = Gated("mcp_git")
     git.error = Stop()

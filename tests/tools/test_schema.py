@@ -155,6 +155,7 @@ def test_text_that_utf8_cannot_hold_is_a_problem_and_no_error() -> None:
     assert problems_of(schema, {"a": "\ud800"})
 
 
+@pytest.mark.slow
 def test_a_value_nested_without_end_is_a_problem_and_does_not_end_the_process() -> None:
     value: object = 1
     for _ in range(200_000):

@@ -101,6 +101,7 @@ def test_workflow_toml_is_held_to_its_schema(text: str, *, fits: bool) -> None:
     assert validator("workflow.toml").is_valid(tomllib.loads(text)) is fits
 
 
+@pytest.mark.slow
 def test_another_file_is_refused() -> None:
     with pytest.raises(UsageError):
         schema_text("Cargo.toml")

@@ -160,6 +160,7 @@ async def test_only_what_is_declared_on_both_sides_is_given(
         assert await world.kinds() == kinds
 
 
+@pytest.mark.slow
 async def test_another_value_counts_at_the_next_call(tmp_path: Path) -> None:
     file = tmp_path / "bank"
     file.write_text(f"{VALUE}\n")
@@ -172,6 +173,7 @@ async def test_another_value_counts_at_the_next_call(tmp_path: Path) -> None:
         assert versions == [version_of("BANK", VALUE)] * 2 + [version_of("BANK", NEXT)]
 
 
+@pytest.mark.slow
 async def test_a_command_runs_again_after_its_time_or_once_its_value_was_refused(tmp_path: Path) -> None:
     (tmp_path / "bank").write_text(VALUE)
     command = [sys.executable, "-c", "print(open('bank').read())"]
@@ -214,6 +216,7 @@ async def test_the_version_is_on_disk_before_a_side_effect_has_the_value() -> No
         assert (await world.last(ToolInvocationStarted)).secrets == {"BANK": version_of("BANK", VALUE)}
 
 
+@pytest.mark.slow
 def test_the_version_depends_on_name_and_value_alone() -> None:
     versions = [version_of("A", VALUE), version_of("B", VALUE), version_of("A", NEXT)]
     assert len(set(versions)) == 3

@@ -17,6 +17,7 @@ from tests.jobs.plans.scripted_world import Choose, Effect, ScriptedWorld
 
 
 class TestOrder:
+    @pytest.mark.slow
     @settings(max_examples=60, deadline=None)
     @given(graphs(), st.data())
     async def test_each_node_runs_once_and_after_those_it_needs(
@@ -36,6 +37,7 @@ class TestOrder:
         assert sorted(ended) == sorted(graph)
         assert all(ended.index(other) < ended.index(node_id) for node_id in graph for other in graph[node_id])
 
+    @pytest.mark.slow
     @settings(max_examples=60, deadline=None)
     @given(graphs(), st.data())
     async def test_an_effect_has_the_same_place_whichever_node_is_faster(

@@ -19,6 +19,7 @@ class TestGraph:
         plan = read_plan(tool_plan(graph))
         assert {one.id: set(one.needs) for one in plan.nodes} == {name: set(needs) for name, needs in graph.items()}
 
+    @pytest.mark.slow
     @whole_plans
     @given(graphs(), st.lists(names.map("ring_{}".format), min_size=2, max_size=6, unique=True), st.data())
     def test_a_loop_is_reported_with_exactly_its_members(

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -58,6 +59,7 @@ def test_two_separate_loops_are_both_found() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_a_long_chain_is_no_deep_recursion() -> None:
     chain = {f"n{number}": [f"n{number + 1}"] for number in range(20_000)}
     assert loops(chain) == []

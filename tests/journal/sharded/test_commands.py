@@ -51,6 +51,7 @@ async def test_the_command_lists_shards_and_says_which_is_down(cluster: Cluster,
     assert f"shard {DOWN} of the journal is down" in listed.stderr
 
 
+@pytest.mark.slow
 def test_a_journal_without_shards_has_none_to_list(tmp_path: Path) -> None:
     done = remit(tmp_path, "--journal", str(tmp_path / "journal.db"), "journal", "shards")
     assert (done.returncode, "has no shards" in done.stderr) == (2, True)

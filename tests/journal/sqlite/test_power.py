@@ -22,6 +22,7 @@ State = tuple[tuple[int, bytes], ...]
 """Seq and chain value of each stream."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 async def test_what_was_synced_outlives_a_loss_of_power(seed: int, tmp_path: Path) -> None:
     chance, clock = random.Random(seed), ManualClock()

@@ -261,6 +261,7 @@ async def delegate(run: Run, wish: str) -> Any:
     return (await run.agent(wish, tools=TOOLS, model="scripted:inner.yaml")).answer
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", ["mail.read", "bank.balance"])
 async def test_a_recipe_that_an_agent_runs_passes_on_what_the_model_gave_it(tmp_path: Path, first: str) -> None:
     given = settings(

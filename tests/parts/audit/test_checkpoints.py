@@ -55,6 +55,7 @@ def rows(place: Path) -> Any:
         return json.loads(package.read("checkpoints.json"))
 
 
+@pytest.mark.slow
 async def test_a_package_shows_which_events_a_recorder_signed(remit_in: OpenRemit, tmp_path: Path) -> None:
     for _ in range(3):
         await bought(remit_in)
@@ -91,6 +92,7 @@ async def test_events_after_the_last_checkpoint_are_not_said_to_be_signed(remit_
     assert verify.check(str(tmp_path / "two.zip"), keys=[OWN.key]).state == "prefix"
 
 
+@pytest.mark.slow
 async def test_it_is_checked_with_python_alone(remit_in: OpenRemit, tmp_path: Path) -> None:
     job = await bought(remit_in)
     await sign(remit_in, tmp_path)
@@ -110,6 +112,7 @@ async def test_it_is_checked_with_python_alone(remit_in: OpenRemit, tmp_path: Pa
         assert (ended.returncode, words in ended.stdout + ended.stderr) == (status, True), ended
 
 
+@pytest.mark.slow
 async def test_a_witness_and_an_authority_say_when(
     remit_in: OpenRemit,
     tmp_path: Path,
@@ -255,6 +258,7 @@ FORGERIES: dict[str, tuple[Callable[[Path, Path], None], str]] = {
 }
 
 
+@pytest.mark.slow
 async def test_no_forgery_passes_for_the_recorders_word(remit_in: OpenRemit, tmp_path: Path) -> None:
     for _ in range(2):
         await bought(remit_in)
@@ -272,6 +276,7 @@ async def test_no_forgery_passes_for_the_recorders_word(remit_in: OpenRemit, tmp
         assert verify.main([str(bad), "--key", str(OWN.key), "--decisions"]) == verify.STATUSES[state]
 
 
+@pytest.mark.slow
 async def test_checkpoints_of_another_journal_do_not_fit(remit_in: OpenRemit, tmp_path: Path) -> None:
     places = []
     for number in range(2):

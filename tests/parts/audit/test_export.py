@@ -42,6 +42,7 @@ def test_a_package_that_its_own_check_rejects_is_not_written(ran: Project, monke
     assert (ran.folder / "a.zip").read_bytes() == b"before"
 
 
+@pytest.mark.slow
 def test_a_package_goes_to_stdout_whole(ran: Project) -> None:
     ran.here("export", "last", "-o", "one.zip")
     command = ran.command("export", "last", "-o", "-")
@@ -72,6 +73,7 @@ def test_what_is_not_there_is_said(ran: Project) -> None:
     assert ran.here("verify", "nothing.zip").status == 2
 
 
+@pytest.mark.slow
 def test_all_of_a_time_is_exported_again_in_the_same_bytes(ran: Project) -> None:
     exported = ran.here("export", "--since", "1h", "--json").json
     assert (exported["state"], exported["streams"]) == ("whole", 1)

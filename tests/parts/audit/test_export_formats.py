@@ -37,6 +37,7 @@ def exported(project: Project) -> Project:
     return project
 
 
+@pytest.mark.slow
 def test_the_key_is_published_before_anything_is_exported(project: Project) -> None:
     refused = project.here("export", "--publish", "keys", "--json")
     assert (refused.status, "SETTINGS_INVALID" in refused.err) == (2, True)
@@ -119,6 +120,7 @@ def test_spans_are_sent_to_a_collector(exported: Project, receiver: Collector) -
     assert exported.here("export", "last", "--format", "ocsf", "--to", receiver.url).status == 2
 
 
+@pytest.mark.slow
 async def test_a_server_gives_the_bytes_that_its_journal_gives(remit_in: OpenRemit, tmp_path: Path) -> None:
     job = await ran(remit_in, tmp_path)
     forms: tuple[Form, ...] = ("ael", "in-toto", "receipts", "ocsf", "otlp")

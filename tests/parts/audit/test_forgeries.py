@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import apsw
+import pytest
 
 from remit.canonical import canonical, digest
 from remit.errors import JournalError, NotFoundError
@@ -161,6 +162,7 @@ def write_journal(path: Path, root: str, streams: Streams) -> None:
             db.execute(sql, (len(rows), hashes[stream][-1], number))
 
 
+@pytest.mark.slow
 async def test_no_forged_journal_gives_a_package_that_passes(remit_in: OpenRemit, tmp_path: Path) -> None:
     path = tmp_path / "journal.db"
     await bought(remit_in)
@@ -246,6 +248,7 @@ def _fits(leaf: Row, hashes: dict[str, list[bytes]], signed: Mapping[str, str]) 
     return len(chain) >= seq and chain[seq - 1].hex() == signed[leaf["stream"]]
 
 
+@pytest.mark.slow
 async def test_no_forged_package_passes(remit_in: OpenRemit, tmp_path: Path) -> None:
     await bought(remit_in)
     job = await bought(remit_in)

@@ -72,6 +72,7 @@ def jobs_in(place: Path) -> set[str]:
     return {row["stream"] for row in rows if row["kind"] == "job"}
 
 
+@pytest.mark.slow
 async def test_it_holds_the_streams_written_to_in_it_and_no_others(remit_in: OpenRemit, tmp_path: Path) -> None:
     jobs = [await glanced(remit_in, number) for number in (1, 2, 3)]
     for (first, last), jobs_then in {(1, 1): jobs[:1], (2, 3): jobs[1:], (0, 9): jobs}.items():
@@ -82,6 +83,7 @@ async def test_it_holds_the_streams_written_to_in_it_and_no_others(remit_in: Ope
         assert jobs_in(tmp_path / "one.zip") == set(jobs_then)
 
 
+@pytest.mark.slow
 async def test_a_stream_that_was_written_to_before_and_after_but_not_in_it_is_left_out(
     remit_in: OpenRemit, tmp_path: Path
 ) -> None:
@@ -99,6 +101,7 @@ async def test_a_stream_that_was_written_to_before_and_after_but_not_in_it_is_le
     assert verdict.decisions.decisions == 2  # whole: what came before is in it
 
 
+@pytest.mark.slow
 async def test_the_same_interval_gives_the_same_bytes_whatever_came_later(remit_in: OpenRemit, tmp_path: Path) -> None:
     await glanced(remit_in, 1)
     await exported(remit_in, days(1, 1), tmp_path / "one.zip")
@@ -107,6 +110,7 @@ async def test_the_same_interval_gives_the_same_bytes_whatever_came_later(remit_
     assert (tmp_path / "one.zip").read_bytes() == (tmp_path / "two.zip").read_bytes()
 
 
+@pytest.mark.slow
 async def test_what_has_not_ended_makes_it_a_prefix(remit_in: OpenRemit, tmp_path: Path) -> None:
     await bought(remit_in)
     assert (await exported(remit_in, days(0, 0), tmp_path / "one.zip")).state == "whole"
@@ -114,6 +118,7 @@ async def test_what_has_not_ended_makes_it_a_prefix(remit_in: OpenRemit, tmp_pat
     assert (await exported(remit_in, days(0, 0), tmp_path / "one.zip")).state == "prefix"
 
 
+@pytest.mark.slow
 async def test_values_are_left_out_or_were_erased(remit_in: OpenRemit, tmp_path: Path) -> None:
     await glanced(remit_in, 1, options=Options(subject="customer-7"))
     await glanced(remit_in, 1)
@@ -181,6 +186,7 @@ async def test_a_server_gives_the_bytes_that_its_journal_gives(remit_in: OpenRem
     assert file.getvalue() == (tmp_path / "here.zip").read_bytes()
 
 
+@pytest.mark.slow
 async def test_memory_does_not_grow_with_events_and_values(remit_in: OpenRemit, tmp_path: Path) -> None:
     async with remit_in(**on_day(0)) as remit:
         for _ in range(3):

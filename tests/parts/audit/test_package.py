@@ -126,6 +126,7 @@ async def test_what_was_never_recorded_cannot_be_exported(remit_in: OpenRemit, t
             await write_package(remit.runtime.journal, "job_01m8b7hgjbe00826q3kv6k24zr", file)
 
 
+@pytest.mark.slow
 async def test_every_job_of_every_old_journal_verifies(tmp_path: Path) -> None:
     unpack(tmp_path)
     count = 0

@@ -20,6 +20,7 @@ CASES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reads", CASES)
 async def test_reads_are_recorded_as_the_settings_say(remit_in: OpenRemit, reads: str) -> None:
     job = await bought(remit_in)

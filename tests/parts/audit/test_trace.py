@@ -164,6 +164,7 @@ async def test_the_graph_says_what_led_to_what(remit_in: OpenRemit, tmp_path: Pa
     assert 'class="x" d="' in text
 
 
+@pytest.mark.slow
 async def test_a_thousand_steps_stay_below_a_megabyte() -> None:
     clock = ManualClock()
     journal = Journal(SqliteStore(MEMORY, clock), clock)
@@ -182,6 +183,7 @@ async def test_a_thousand_steps_stay_below_a_megabyte() -> None:
     assert b"values cut to" in data
 
 
+@pytest.mark.slow
 async def test_every_old_journal_gives_a_trace_of_every_job(tmp_path: Path) -> None:
     unpack(tmp_path)
     for name in NAMES:

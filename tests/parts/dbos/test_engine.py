@@ -50,6 +50,7 @@ async def test_without_the_extra_the_error_says_how_to_install_it(
     assert refused.value.remedy == "Install it: pip install 'remit[dbos]'."
 
 
+@pytest.mark.slow
 @needs_dbos
 async def test_without_postgresql_the_error_says_what_to_set(remit_in: OpenRemit) -> None:
     with pytest.raises(SettingsError, match="the journal is not on one PostgreSQL server") as refused:

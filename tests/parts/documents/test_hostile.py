@@ -110,6 +110,7 @@ async def test_what_cannot_be_read_is_refused_in_words_and_the_next_document_is_
         assert (await docs.call("read", path="good.pdf"))["chars"] == 18, title
 
 
+@pytest.mark.slow
 async def test_what_can_be_read_is_read_for_what_it_is(docs: Shelf) -> None:
     for title, (name, content, form, text) in READ.items():
         docs.put(name, content)
@@ -152,6 +153,7 @@ def test_a_document_of_too_many_elements_is_refused(monkeypatch: pytest.MonkeyPa
     assert parse(job) == Refused(UNREADABLE.name, "it has more than 100 elements")
 
 
+@pytest.mark.slow
 async def test_a_document_that_takes_too_long_or_too_much_memory_is_refused(docs: Shelf) -> None:
     documents: Any = docs.provider._documents
     docs.put("a.pdf", WHOLE)
@@ -167,6 +169,7 @@ async def test_a_document_that_takes_too_long_or_too_much_memory_is_refused(docs
     assert (await docs.call("read", path="a.pdf"))["chars"] == 18
 
 
+@pytest.mark.slow
 async def test_a_process_that_ended_while_it_had_no_document_is_replaced(docs: Shelf) -> None:
     documents: Any = docs.provider._documents
     docs.put("a.pdf", WHOLE)

@@ -202,6 +202,7 @@ def ruled(folder: Path, model: str = "", **rule: Any) -> Settings:
     return load(env={}, cwd=folder, flags=flags)
 
 
+@pytest.mark.slow
 async def test_a_call_is_decided_for_the_session_that_makes_it(tmp_path: Path) -> None:
     async with Remit(settings=ruled(tmp_path, effect="ask", callers=["mcp:*"]), tools=[write]) as remit:
         sessions = remit.service.sessions

@@ -243,6 +243,7 @@ async def test_a_call_that_was_whole_before_the_cut_is_named(monkeypatch: pytest
         assert answered.handed_on_before_cut == ("call_7",)
 
 
+@pytest.mark.slow
 async def test_the_same_question_after_a_cut_is_a_repeat(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = Canned(status=200, body=json.dumps(_message()).encode())
     cut = Streamed(events=AnthropicSpeech().events(CALLS)[:3], ends="eof")
@@ -299,6 +300,7 @@ async def test_an_answer_is_stopped_for_a_client_that_vanished_where_a_setting_s
         assert answered.end == "cut"
 
 
+@pytest.mark.slow
 async def test_a_client_that_leaves_at_the_terminal_event_took_it_all(monkeypatch: pytest.MonkeyPatch) -> None:
     async with world(speaks(ends="never"), monkeypatch, models__patience_seconds=1) as gateway:
         path, body = QUESTIONS["responses"]
@@ -311,6 +313,7 @@ async def test_a_client_that_leaves_at_the_terminal_event_took_it_all(monkeypatc
         assert answered.end == "complete"
 
 
+@pytest.mark.slow
 async def test_a_provider_that_hangs_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     async with world(same(Streamed(events=[], ends="never")), monkeypatch, models__patience_seconds=1) as gateway:
         with pytest.raises(aiohttp.ClientPayloadError):
@@ -329,6 +332,7 @@ async def test_a_provider_that_is_not_there_is_said_on_the_wire(monkeypatch: pyt
         assert (committed.uncertain, committed.again_ms) == (False, None)
 
 
+@pytest.mark.slow
 async def test_a_length_that_is_too_long_is_a_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     body = json.dumps(_message()).encode()
     answers = same(

@@ -185,6 +185,7 @@ async def test_of_a_job_that_was_pruned_no_one_is_told(remit_in: OpenRemit, cloc
         assert (row.state, len(script.sent)) == ("dropped", 1)
 
 
+@pytest.mark.slow
 async def test_a_target_that_takes_nothing_is_given_up_after_a_day(remit_in: OpenRemit, clock: ManualClock) -> None:
     async with remit_in(**CODE, clock=clock, flags=flags(target())) as remit:
         script = Script()

@@ -22,6 +22,7 @@ def flags() -> Iterator[dict[str, Any]]:
         yield {"policy.rules": ALLOWED, "sandbox.folder": str(work)}
 
 
+@pytest.mark.slow
 async def test_code_runs_and_its_output_and_files_come_back(remit_in: OpenRemit, flags: dict[str, Any]) -> None:
     async with remit_in(flags=flags) as remit:
         code = "print(input()); open('made.txt', 'w').write(open('given.txt').read())"
@@ -43,6 +44,7 @@ async def test_code_that_fails_is_a_result_and_replays(remit_in: OpenRemit, flag
         assert report.verdict == "same"
 
 
+@pytest.mark.slow
 async def test_files_with_names_that_are_not_utf_8_are_kept_and_replay(
     remit_in: OpenRemit, flags: dict[str, Any]
 ) -> None:
@@ -56,6 +58,7 @@ async def test_files_with_names_that_are_not_utf_8_are_kept_and_replay(
         assert (await remit.service.jobs.replay(job.id)).verdict == "same"
 
 
+@pytest.mark.slow
 async def test_what_cannot_be_taken_is_listed_with_the_reason(remit_in: OpenRemit, flags: dict[str, Any]) -> None:
     async with remit_in(flags=flags) as remit:
         code = "ln -s /etc/passwd link; mkfifo pipe; echo x > one; ln one two; echo y > kept; mkdir d; ln -s .. d/up"
@@ -70,6 +73,7 @@ async def test_what_cannot_be_taken_is_listed_with_the_reason(remit_in: OpenRemi
         }
 
 
+@pytest.mark.slow
 async def test_code_that_takes_too_long_is_ended(remit_in: OpenRemit, flags: dict[str, Any]) -> None:
     async with remit_in(flags=flags) as remit:
         found = await (await remit.start(run_code_snippet("bash", "echo so far; sleep 60", timeout_ms=300)))

@@ -24,6 +24,7 @@ from tests.parts.audit.anchoring.log import LOG, holder, leaves, log_in
 ANN, EVE = holder(5), holder(6)
 
 
+@pytest.mark.slow
 @given(st.lists(st.lists(st.integers(0, 200), max_size=40), min_size=1, max_size=6))
 @settings(max_examples=15, deadline=None)
 def test_each_state_continues_every_earlier_one_and_proves_what_it_holds(

@@ -221,6 +221,7 @@ class History:
         assert answer in answers, (codes, findings)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", range(5))
 async def test_a_history_that_nobody_forged_is_never_rejected(
     part: int, tmp_path: Path, witness: WitnessServer

@@ -26,6 +26,7 @@ _JOBS = 200
 """Jobs that are written at most: to verify a backup takes the longer, the more came before it."""
 
 
+@pytest.mark.slow
 async def test_backups_that_are_made_while_others_write_are_whole(tmp_path: Path) -> None:
     source = Journal(SqliteStore(str(tmp_path / "journal.db"), SystemClock()), SystemClock())
     done = asyncio.Event()

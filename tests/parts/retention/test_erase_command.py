@@ -16,6 +16,7 @@ from tests.parts.audit.packages import GIVEN, bought
 __all__ = ["project"]
 
 
+@pytest.mark.slow
 async def test_what_would_go_is_what_goes(remit_in: OpenRemit) -> None:
     await bought(remit_in, note="about Zaphod", options=Options(subject="customer-7"))
     waits = await bought(remit_in, approved=False, options=Options(subject="customer-8"))

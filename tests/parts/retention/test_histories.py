@@ -111,6 +111,7 @@ class History:
 ACTS = st.lists(st.sampled_from(["make", "record", "message", "fork", "prune", "make", "prune"]), max_size=25)
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(ACTS, st.integers(0, 10_000))
 def test_what_is_left_of_any_history_verifies_and_has_its_values(acts: list[str], seed: int) -> None:

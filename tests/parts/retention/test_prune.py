@@ -221,6 +221,7 @@ async def test_tickets_that_failed_or_are_blocked_go_as_the_done_ones_and_open_o
         assert (await remit.service.streams.verify()).problems == ()
 
 
+@pytest.mark.slow
 async def test_days_of_a_schedule_go_and_the_schedule_goes_on(tmp_path: Path) -> None:
     async with clockwork(url=str(tmp_path / "journal.db")) as work:
         await work.add(overlap="allow")

@@ -22,6 +22,7 @@ def aged(project: Project) -> str:
     return job
 
 
+@pytest.mark.slow
 def test_old_records_are_archived_and_pruned_and_every_command_says_so(project: Project, tmp_path: Path) -> None:
     job = aged(project)
     words = ("journal", "prune", "--before", "365d", "--kind", "job", "--archive", str(tmp_path / "kept"))
@@ -61,6 +62,7 @@ def test_what_is_not_clear_is_refused(project: Project, words: tuple[str, ...]) 
     assert project.here("show", job).status == 0
 
 
+@pytest.mark.slow
 def test_rules_of_the_settings_apply_and_doctor_names_short_ones(project: Project) -> None:
     job = aged(project)
     project.configure(

@@ -75,6 +75,7 @@ sys.stdin.readline()
 """Has no words until it is told one, as a program that becomes another."""
 
 
+@pytest.mark.slow
 def test_a_process_without_words_is_waited_for() -> None:
     with subprocess.Popen([sys.executable, "-c", HIDING], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as found:
         assert found.stdout is not None

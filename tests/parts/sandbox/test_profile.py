@@ -31,6 +31,7 @@ def verdicts(machine: str, name: str, args: tuple[int, ...]) -> set[int]:
     return found or {errno_verdict(read["defaultErrnoRet"])}
 
 
+@pytest.mark.slow
 @MACHINES
 def test_every_call_without_tests_gets_one_verdict(machine: str) -> None:
     for name in ARCHITECTURES[machine].numbers:

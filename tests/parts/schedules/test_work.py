@@ -72,6 +72,7 @@ async def test_a_job_that_still_runs_meets_the_next_time(overlap: str, told: lis
         assert await work.told() == told
 
 
+@pytest.mark.slow
 async def test_of_those_that_wait_one_is_kept_and_the_newest() -> None:
     async with clockwork() as work:
         await work.add(overlap="queue")

@@ -77,6 +77,7 @@ def test_a_skill_whose_tools_were_never_listed_is_not_called_unavailable(project
     assert ("notes" in after, "unavailable  lacks" in after, "not known" in after) == (True, True, False)
 
 
+@pytest.mark.slow
 async def test_the_console_shows_which_skills_are_enabled_and_switches_them(tmp_path: Path) -> None:
     skill(tmp_path / "skills", "notes", tools="notes.read", about="Read <b>notes</b>.")
     skill(tmp_path / "skills", "lacks", tools="no.such")
@@ -98,6 +99,7 @@ async def test_the_console_shows_which_skills_are_enabled_and_switches_them(tmp_
         assert (await browser.send("/skills/switch", [("csrf", page.csrf), *fields[1:]])).status == 403
 
 
+@pytest.mark.slow
 async def test_the_page_of_a_job_names_its_skills_and_those_on_offer(tmp_path: Path) -> None:
     for name in ("notes", "mail"):
         skill(tmp_path / "skills", name, tools="notes.read")
@@ -269,6 +271,7 @@ async def test_a_table_for_a_skill_that_is_not_there_is_said(tmp_path: Path) -> 
 # --- at a terminal, and over HTTP
 
 
+@pytest.mark.slow
 def test_at_a_terminal(project: Project) -> None:
     project.configure("[skills]\nfolders = ['skills']\n")
     assert project.here("skills", "new", "release-notes").out == "skills/release-notes/SKILL.md\n"

@@ -66,18 +66,21 @@ async def fetcher(site: str) -> AsyncIterator[Fetcher]:
     await fetcher.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["plain", "gzip", "members", "padded", "zlib", "raw"])
 async def test_a_body_is_decoded(site: str, fetcher: Fetcher, kind: str) -> None:
     page = await fetcher.fetch(f"http://{site}/page/{kind}", seconds=60, limit=LIMIT)
     assert (page.status, page.body, page.truncated) == (200, b"hello " * 1_000, False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["bomb", "large"])
 async def test_the_decoded_size_is_bounded_and_a_cut_is_said(site: str, fetcher: Fetcher, kind: str) -> None:
     page = await fetcher.fetch(f"http://{site}/page/{kind}", seconds=60, limit=LIMIT)
     assert (len(page.body), page.truncated) == (LIMIT, True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["damaged", "brotli"])
 async def test_a_body_that_cannot_be_decoded_is_a_fault(site: str, fetcher: Fetcher, kind: str) -> None:
     with pytest.raises(WebError) as caught:
@@ -115,6 +118,7 @@ async def test_a_private_address_names_the_setting_that_allows_it(fetcher: Fetch
         await fetcher.fetch(url, seconds=60, limit=LIMIT)
 
 
+@pytest.mark.slow
 async def test_redirects_are_followed_and_end(site: str, fetcher: Fetcher) -> None:
     page = await fetcher.fetch(f"http://{site}/to?to=/page/plain", seconds=60, limit=LIMIT)
     assert (page.final_url, page.url) == (f"http://{site}/page/plain", f"http://{site}/to?to=/page/plain")

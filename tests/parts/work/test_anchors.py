@@ -41,6 +41,7 @@ ROWS: Final = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("by_hand", [True, False], ids=["handed in", "left by a program"])
 async def test_what_a_result_lacks_decides_how_far_its_issue_gets(project: Project, *, by_hand: bool) -> None:
     for name, row in ROWS.items():

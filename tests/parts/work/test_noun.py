@@ -21,6 +21,7 @@ from tests.parts.work.executors.repository import git
 from tests.patience import PATIENCE_S
 
 
+@pytest.mark.slow
 async def test_an_issue_is_worked_on_proved_and_written_back_once(project: Project) -> None:
     issue = await project.work.issue("Mend the clock", body="It is broken.")
     started = await project.work.start(issue, "mend")
@@ -46,6 +47,7 @@ async def test_an_issue_is_worked_on_proved_and_written_back_once(project: Proje
     assert (row.issue_ref, row.state, row.title) == ("local#1", "done", "Mend the clock")
 
 
+@pytest.mark.slow
 async def test_a_switch_fences_ends_every_process_and_hands_over_what_was_left(project: Project) -> None:
     issue = await project.work.issue("Mend the clock")
     old = await project.work.start(issue, "hang")
@@ -126,6 +128,7 @@ async def test_an_order_names_the_specification_and_contracts_of_its_issue(
     assert bool(started.warnings) == warns
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("path", "words", "state", "code"),
     [
@@ -162,6 +165,7 @@ async def test_what_a_person_commits_is_looked_at_too(
     assert len(git(project.folder, "worktree", "list").splitlines()) == 1
 
 
+@pytest.mark.slow
 async def test_a_run_that_no_worker_has_is_stopped_and_replaced_at_once(project: Project) -> None:
     issue = await project.work.issue("Mend the clock")
     await project.remit.engine.stop()  # as after `remit work run --detach`
@@ -177,6 +181,7 @@ async def test_a_run_that_no_worker_has_is_stopped_and_replaced_at_once(project:
     assert (view.state, list(view.results)) == ("review", [third.run_id]), "a worker ends the others"
 
 
+@pytest.mark.slow
 async def test_a_run_whose_job_ends_while_it_is_stopped_is_stopped(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -196,6 +201,7 @@ async def test_a_run_whose_job_ends_while_it_is_stopped_is_stopped(
     assert (await jobs.row(started.job)).state == "cancelled"
 
 
+@pytest.mark.slow
 async def test_what_cannot_be_previewed_is_refused_when_it_is_staged(project: Project) -> None:
     (project.folder / "workflow.toml").write_text('[outbox]\nbackend = "github"\n')
     with pytest.raises(RemitError, match=r"outbox\.create: .*names no repo") as refused:
@@ -203,6 +209,7 @@ async def test_what_cannot_be_previewed_is_refused_when_it_is_staged(project: Pr
     assert refused.value.code is Code.InvalidInput
 
 
+@pytest.mark.slow
 async def test_a_result_by_hand_waits_for_the_end_of_the_program(project: Project) -> None:
     issue = await project.work.issue("Mend the clock")
     started = await project.work.start(issue, "hang")
@@ -216,6 +223,7 @@ async def test_a_result_by_hand_waits_for_the_end_of_the_program(project: Projec
     assert (await project.work.result(by_hand, adopt=True)).accepted
 
 
+@pytest.mark.slow
 async def test_a_result_that_names_no_run_needs_a_person_and_is_not_written_back(project: Project) -> None:
     issue = await project.work.issue("Mend the clock")
     view = await project.ended(await project.work.start(issue, "silent"))
@@ -237,6 +245,7 @@ async def test_a_disk_that_fails_the_adapter_is_a_result_with_a_code(project: Pr
     assert str(packs) in result.summary
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("decision", "state"), [("approve", "review"), ("deny", "doing")])
 async def test_a_person_answers_what_an_agent_asks(
     project: Project, decision: Literal["approve", "deny"], state: str

@@ -252,6 +252,7 @@ class Machine(RuleBasedStateMachine):
         assert len(unit.unwritten) == len(self.accepted)
 
 
+@pytest.mark.slow
 def test_whatever_comes_in_whatever_order_only_the_active_run_counts() -> None:
     limits = hypothesis_settings(max_examples=20, stateful_step_count=15, deadline=None)
     run_state_machine_as_test(Machine, settings=limits)

@@ -35,6 +35,7 @@ def test_a_job_that_no_second_recorder_saw_has_no_anchors(ran: Project, tmp_path
     assert (done.status, done.json["format"], done.json["anchors"]) == (0, "ael", 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("url", "key", "code"),
     [

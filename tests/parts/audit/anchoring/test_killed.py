@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
 from remit.journal.journal import Journal
 from remit.journal.signing_key import make_key, private_keys
 from remit.parts.audit.anchoring.client import ProvenLog
@@ -65,6 +67,7 @@ async def begun(journal: Journal, session: int) -> None:
             mark = await journal.changed(mark)
 
 
+@pytest.mark.slow
 async def test_what_a_killed_worker_left_is_registered_by_the_next(remit_in: OpenRemit, tmp_path: Path) -> None:
     for name in ("audit", "recorder"):
         make_key(tmp_path / f"{name}.pem")

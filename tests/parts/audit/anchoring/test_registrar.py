@@ -233,6 +233,7 @@ async def test_a_call_that_was_changed_later_has_no_anchor(
         assert {row["run"] for row in anchors["entries"]} == {f"trace/{'b' * 32}"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(int(os.environ.get("REMIT_TEST_HISTORIES", "40")) // 10))
 async def test_whatever_the_order_an_export_finds_all_that_was_registered(
     remit_in: OpenRemit, tmp_path: Path, client: AnchorClient, seed: int

@@ -8,6 +8,7 @@ from typing import Any
 
 import jsonschema_rs
 import ocsf_json_schema
+import pytest
 from ocsf_json_schema.embedded import OcsfJsonSchemaEmbedded
 
 from remit.parts.audit.formats import ocsf
@@ -21,6 +22,7 @@ def events(account: ExportAccount) -> list[dict[str, Any]]:
     return [json.loads(line) for line in ocsf.write(account)]
 
 
+@pytest.mark.slow
 def test_each_event_fits_the_published_schema(waiting: ExportAccount) -> None:
     published = OcsfJsonSchemaEmbedded(json.loads(SCHEMA.read_bytes()))
     for event in events(waiting):

@@ -142,6 +142,7 @@ def joined(agent: Path, gateway: Path, place: Path) -> CheckAnswer:
     return answer
 
 
+@pytest.mark.slow
 async def test_two_recorders_of_the_same_calls_are_compared(remit_in: OpenRemit, tmp_path: Path) -> None:
     agent, gateway = await both(remit_in, tmp_path)
     for one in (agent, gateway):
@@ -168,6 +169,7 @@ async def test_two_recorders_of_the_same_calls_are_compared(remit_in: OpenRemit,
     assert_granted(whole, "AEL-2 +R")
 
 
+@pytest.mark.slow
 async def test_what_a_log_got_meanwhile_anchors_both(remit_in: OpenRemit, tmp_path: Path) -> None:
     with log_in(tmp_path, AGENT, GATEWAY) as log:
         agent, gateway = await both(remit_in, tmp_path, log)

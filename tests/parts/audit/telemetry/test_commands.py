@@ -126,6 +126,7 @@ def test_metrics_go_beside_spans_if_a_setting_says_so(own: str, environ: dict[st
     assert target_of(TelemetrySettings(otlp_url=own), environ, "metrics") is None
 
 
+@pytest.mark.slow
 def test_a_path_that_does_not_say_where_metrics_go_is_refused_in_words(project: Project) -> None:
     own = {"REMIT_TELEMETRY_OTLP_URL": "http://127.0.0.1:9/ingest", "REMIT_TELEMETRY_METRICS_SECONDS": "60"}
     project.env.update(own)
@@ -134,6 +135,7 @@ def test_a_path_that_does_not_say_where_metrics_go_is_refused_in_words(project: 
     assert "where metrics go" in checks[1]["detail"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "environ",
     [

@@ -93,6 +93,7 @@ async def exported(remit: Remit, job: str) -> dict[tuple[bytes, bytes], Any]:
     return decoded(json.loads(otlp.write(ExportAccount(package)))["resourceSpans"][0]["scopeSpans"][0]["spans"])
 
 
+@pytest.mark.slow
 async def test_what_arrives_is_what_an_export_gives_later(
     remit_in: OpenRemit,
     tmp_path: Path,
@@ -110,6 +111,7 @@ async def test_what_arrives_is_what_an_export_gives_later(
     assert "arguments.hash" not in told
 
 
+@pytest.mark.slow
 async def test_values_come_along_if_a_setting_says_so_and_never_those_about_a_subject(
     remit_in: OpenRemit,
     tmp_path: Path,
@@ -130,6 +132,7 @@ async def test_values_come_along_if_a_setting_says_so_and_never_those_about_a_su
     assert not any("gen_ai.tool.call.arguments" in text or "gen_ai.tool.call.result" in text for text in errand)
 
 
+@pytest.mark.slow
 async def test_a_call_over_mcp_is_below_the_span_of_its_client(
     remit_in: OpenRemit,
     tmp_path: Path,
@@ -146,6 +149,7 @@ async def test_a_call_over_mcp_is_below_the_span_of_its_client(
     assert receiver.attributes("execute_tool shop.look")["user.id"] == "ann"
 
 
+@pytest.mark.slow
 async def test_a_collector_that_is_away_gets_everything_once_it_is_back(remit_in: OpenRemit, tmp_path: Path) -> None:
     away = Collector()
     away.server.server_close()
@@ -182,6 +186,7 @@ async def test_a_process_that_has_sent_everything_ends_without_waiting(
     assert "did not answer" not in caplog.text
 
 
+@pytest.mark.slow
 async def test_spans_that_a_collector_refuses_are_counted_and_hold_nothing_up(
     remit_in: OpenRemit,
     tmp_path: Path,
@@ -202,6 +207,7 @@ async def test_spans_that_a_collector_refuses_are_counted_and_hold_nothing_up(
     assert counts["taken"] == len(receiver.spans)
 
 
+@pytest.mark.slow
 async def test_headers_come_from_the_environment_and_follow_no_redirection(
     remit_in: OpenRemit,
     tmp_path: Path,
@@ -254,6 +260,7 @@ async def test_a_job_that_failed_says_so_and_a_call_without_an_outcome_is_unknow
     assert {"key": "remit.outcome", "value": {"stringValue": "unknown"}} in call["attributes"]
 
 
+@pytest.mark.slow
 async def test_what_ended_before_there_was_a_collector_is_left_to_the_export(
     remit_in: OpenRemit,
     tmp_path: Path,
@@ -268,6 +275,7 @@ async def test_what_ended_before_there_was_a_collector_is_left_to_the_export(
     assert receiver.names == ["execute_tool shop.look", "invoke_agent"]
 
 
+@pytest.mark.slow
 async def test_two_processes_send_each_span_once(
     remit_in: OpenRemit,
     tmp_path: Path,

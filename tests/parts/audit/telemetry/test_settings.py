@@ -22,6 +22,7 @@ def of_telemetry(project: Project) -> list[tuple[str, str]]:
     return [(check["verdict"], check["detail"]) for check in checks if check["name"] == "telemetry"]
 
 
+@pytest.mark.slow
 def test_doctor_says_where_spans_go_and_which_variable_is_missing(project: Project, receiver: Collector) -> None:
     assert of_telemetry(project) == []
     project.env["REMIT_TELEMETRY_OTLP_URL"] = receiver.url

@@ -101,6 +101,7 @@ ENDS: Final = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("text", "constraints", "status", "code"), ENDS.values(), ids=ENDS)
 async def test_what_is_proved_is_what_counts(
     bench: Bench,
@@ -117,6 +118,7 @@ async def test_what_is_proved_is_what_counts(
     bench.pack.verify()
 
 
+@pytest.mark.slow
 async def test_skills_lie_in_the_pack_and_the_home_and_are_no_part_of_the_change(bench: Bench) -> None:
     async def give(names: Sequence[str]) -> dict[str, bytes]:
         return {f"{name}/{path}": name.encode() for name in names for path in ("SKILL.md", "references/more.md")}
@@ -148,6 +150,7 @@ async def test_a_skill_that_cannot_be_used_is_not_handed_out(bench: Bench, code:
     assert caught.value.code is code
 
 
+@pytest.mark.slow
 async def test_the_adapter_commits_what_was_left_and_no_droppings(bench: Bench) -> None:
     (bench.repository / ".git" / "hooks" / "pre-commit").write_text("#!/bin/sh\nexit 1\n")
     (bench.repository / ".git" / "hooks" / "pre-commit").chmod(0o755)
@@ -161,6 +164,7 @@ async def test_the_adapter_commits_what_was_left_and_no_droppings(bench: Bench) 
     assert git(bench.repository, "rev-parse", f"refs/heads/run/local%231/{RUN}") == result.changes.commit
 
 
+@pytest.mark.slow
 async def test_acceptance_runs_on_what_was_committed_and_its_output_is_kept(bench: Bench) -> None:
     constraints = Constraints(commands=(Command(args=("cat", "clock.txt")), Command(args=("false",))))
     result = await bench.run(script("echo mended > clock.txt"), constraints)
@@ -194,11 +198,13 @@ async def test_a_tool_chain_is_an_executor_that_passes_or_fails(
     assert result.changes.commit == git(bench.repository, "rev-parse", "HEAD"), "it says what was tested"
 
 
+@pytest.mark.slow
 async def test_the_handover_follows_a_program_to_a_branch_of_its_own(bench: Bench) -> None:
     result = await bench.run(script("git checkout -qb own; echo mended > clock.txt; git commit -qam Mend"))
     assert git(bench.repository, "rev-parse", f"refs/heads/run/local%231/{RUN}") == result.changes.commit
 
 
+@pytest.mark.slow
 async def test_setup_comes_first_and_ends_the_run_if_it_fails(bench: Bench) -> None:
     ready = await bench.run(script("cat made.txt", setup=("sh", "-c", "echo x > made.txt")))
     assert ready.status == "ok"
@@ -209,6 +215,7 @@ async def test_a_setup_that_fails_ends_the_run(bench: Bench) -> None:
     assert (result.status, result.result_code) == ("fail", "env_unavailable")
 
 
+@pytest.mark.slow
 async def test_the_program_sees_its_own_home_its_names_and_no_secret(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -238,6 +245,7 @@ async def test_a_result_that_names_no_run_or_another_is_never_taken(bench: Bench
     assert refused.value.code is Code.output_unparseable
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "trap",
     [
@@ -266,6 +274,7 @@ async def test_a_folder_in_the_place_of_the_result_is_replaced(bench: Bench) -> 
     assert bench.pack.result() == result
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("trap", ["ln -s /etc/hostname {log}", "mkfifo {log}", "mkdir {log}", "true"])
 async def test_a_log_is_shown_only_if_it_is_a_regular_file(bench: Bench, trap: str) -> None:
     await bench.run(script(f'cd "$REMIT_CONTEXT_PACK"; rm stdout.log; {trap.format(log="stdout.log")}'))
@@ -274,6 +283,7 @@ async def test_a_log_is_shown_only_if_it_is_a_regular_file(bench: Bench, trap: s
         assert log.read() == b""
 
 
+@pytest.mark.slow
 async def test_a_program_cannot_write_how_it_ended(bench: Bench) -> None:
     forged = """printf '{"program":"sh","exit_code":0,"base":"--output=x"}' > "$REMIT_CONTEXT_PACK/work_audit.json";"""
     await bench.run(script(f"{forged} exit 3"))
@@ -283,6 +293,7 @@ async def test_a_program_cannot_write_how_it_ended(bench: Bench) -> None:
     assert b'"exit_code": 3' in (said or b"")
 
 
+@pytest.mark.slow
 async def test_a_repository_within_the_worktree_starts_nothing_and_is_no_work(bench: Bench, tmp_path: Path) -> None:
     caught = tmp_path / "caught"
     nested = (
@@ -317,6 +328,7 @@ async def test_a_repository_without_a_commit_says_what_to_do(bench: Bench, tmp_p
         await bench.run(script("true"))
 
 
+@pytest.mark.slow
 async def test_a_run_begins_where_the_one_before_ended(bench: Bench) -> None:
     first = await bench.run(script("echo half > clock.txt"))
     order = bench.order()
@@ -383,6 +395,7 @@ REPOSITORIES: Final = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("make", "refusal"), REPOSITORIES.values(), ids=REPOSITORIES)
 async def test_a_repository_of_every_kind_is_worked_in_or_refused(
     bench: Bench, make: Callable[[Bench], None], refusal: str

@@ -104,6 +104,7 @@ TRAPS: Final[dict[str, Callable[[Trap], None]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("set_up", TRAPS.values(), ids=TRAPS)
 async def test_nothing_that_a_run_wrote_is_started(trap: Trap, set_up: Callable[[Trap], None]) -> None:
     await trap.tree.create("main")
@@ -136,6 +137,7 @@ SETTINGS: Final[dict[str, tuple[tuple[str, str], ...]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS)
 async def test_nothing_that_the_repository_names_is_started(
     trap: Trap, tmp_path: Path, settings: tuple[tuple[str, str], ...]
@@ -194,6 +196,7 @@ HIDDEN: Final = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", HIDDEN.values(), ids=HIDDEN)
 async def test_a_proof_that_no_commit_holds_proves_nothing(bench: Bench, text: str) -> None:
     result = await bench.run(script(f"echo mended > clock.txt; {text}"), PROVED)
@@ -201,6 +204,7 @@ async def test_a_proof_that_no_commit_holds_proves_nothing(bench: Bench, text: s
     assert ("Left out of the commit: " in result.summary) == ("~" not in text), result.summary
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     [
@@ -214,6 +218,7 @@ async def test_marks_in_the_index_of_a_run_hide_nothing(bench: Bench, text: str)
     assert git(bench.repository, "show", f"{result.changes.commit}:clock.txt") == "pass"
 
 
+@pytest.mark.slow
 async def test_another_object_in_the_place_of_a_commit_proves_nothing(bench: Bench) -> None:
     text = "echo x > clock.txt; git commit -qam x; a=$(git rev-parse HEAD); echo pass > clock.txt; git commit -qam y; "
     result = await bench.run(script(f"{text} git replace $a HEAD; git reset -q $a; echo x > clock.txt"), PROVED)
@@ -239,6 +244,7 @@ LEFT: Final = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("named", "text"), LEFT.items(), ids=LEFT)
 async def test_what_is_left_out_is_named_and_kept(bench: Bench, tmp_path: Path, named: str, text: str) -> None:
     result = await bench.run(script(text))
@@ -263,6 +269,7 @@ HALF_DONE: Final = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("named", "text"), HALF_DONE.items(), ids=HALF_DONE)
 async def test_what_a_dead_program_left_half_done_is_cleared_and_said(bench: Bench, named: str, text: str) -> None:
     result = await bench.run(script(f"echo z > out.txt; {text}; exit 3"))
@@ -274,6 +281,7 @@ async def test_what_a_dead_program_left_half_done_is_cleared_and_said(bench: Ben
     assert await tree.create(result.changes.commit) == result.changes.commit
 
 
+@pytest.mark.slow
 async def test_what_a_rebase_had_not_come_to_stays_on_a_branch(bench: Bench) -> None:
     more = "git checkout -qb o HEAD~1; echo b > clock.txt; git commit -qam b; git checkout -q -; "
     text = "echo a > clock.txt; git commit -qam a; echo z > z; git add z; git commit -qm z; "
@@ -281,6 +289,7 @@ async def test_what_a_rebase_had_not_come_to_stays_on_a_branch(bench: Bench) -> 
     assert git(bench.repository, "show", f"run/local%231/{RUN}.before:z") == "z"
 
 
+@pytest.mark.slow
 async def test_the_locks_of_others_stay(bench: Bench) -> None:
     lock = bench.repository / ".git" / "refs" / "heads" / "theirs.lock"
     lock.touch()
@@ -289,6 +298,7 @@ async def test_the_locks_of_others_stay(bench: Bench) -> None:
     assert lock.exists()
 
 
+@pytest.mark.slow
 async def test_a_lock_that_a_process_holds_stays(bench: Bench) -> None:
     tree = Worktree.of(bench.repository, bench.tree, bench.order().issue, RUN)
     await tree.create("main")
@@ -298,6 +308,7 @@ async def test_a_lock_that_a_process_holds_stays(bench: Bench) -> None:
     assert (await tree.settle("Work")).cleared == ("the lock refs/heads/theirs.lock",)
 
 
+@pytest.mark.slow
 async def test_a_checkout_that_the_repository_does_not_know_is_set_aside(bench: Bench) -> None:
     bench.tree.mkdir()
     (bench.tree / ".git").write_text("gitdir: /nowhere/.git/worktrees/x\n")
@@ -342,6 +353,7 @@ def test_the_reason_of_a_failed_git_is_what_tells(said: str, parts: tuple[str, .
     assert "hint" not in why
 
 
+@pytest.mark.slow
 async def test_a_pack_of_a_project_that_was_there_before_gives_no_result(bench: Bench) -> None:
     first = await bench.run(script("echo mended > clock.txt; echo mine > ~/mine"))
     bench.tree.rename(bench.tree.with_name("gone"))
