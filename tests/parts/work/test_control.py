@@ -284,6 +284,7 @@ async def test_one_process_at_a_time_is_the_control_plane(groups: Project, secon
                 await groups.remit.runtime.journal.heads_changed(mark)
         stop.set()
         await beside
+        await second.runtime.journal.drained()  # a lease is given up without waiting for the disk
     view: UnitView = await groups.work.view(issue)
     assert len(view.runs) == 1
     assert (await groups.work.turn()).leads, "the other one gave the lease up"
