@@ -67,7 +67,7 @@ static: setup
 	$(BIN)/python scripts/check_budget.py
 	$(BIN)/python scripts/check_dead_code.py
 	$(BIN)/python scripts/check_docstrings.py
-	$(BIN)/python scripts/check_forwards.py
+	$(BIN)/python -m scripts.check_forwards
 	$(BIN)/python scripts/check_names.py
 	$(BIN)/python scripts/check_prose.py
 

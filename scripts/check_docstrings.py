@@ -55,7 +55,7 @@ def _undocumented(classes: Sequence[tuple[str, ast.ClassDef]]) -> Iterator[str]:
 
 def _said_before(classes: Sequence[tuple[str, ast.ClassDef]]) -> Iterator[str]:
     documented = [
-        (f"{path}:{member.lineno}", member.name, " ".join(text.split()), "Protocol" in map(_name, node.bases))
+        (f"{path}:{member.lineno}", member.name, " ".join(text.split()), "Protocol" in map(base_name, node.bases))
         for path, node in classes
         for member in node.body
         if isinstance(member, ast.FunctionDef | ast.AsyncFunctionDef) and (text := ast.get_docstring(member))
@@ -77,12 +77,13 @@ def _methods(path: str, node: ast.ClassDef) -> Iterator[Method]:
 def _structs(classes: Sequence[ast.ClassDef]) -> set[str]:
     """The names of all classes below msgspec's Struct."""
     names = {"Struct"}
-    while more := {node.name for node in classes if names & set(map(_name, node.bases))} - names:
+    while more := {node.name for node in classes if names & set(map(base_name, node.bases))} - names:
         names |= more
     return names
 
 
-def _name(base: ast.expr) -> str:
+def base_name(base: ast.expr) -> str:
+    """Return the name of a base of a class, without its module and its parameters."""
     return ast.unparse(base).partition("[")[0].rpartition(".")[2]
 
 

@@ -1,4 +1,4 @@
-"""Keep no method that only forwards: `python scripts/check_forwards.py` fails on one whose callers can ask its target.
+"""Keep no method that only forwards: `python -m scripts.check_forwards` fails on one whose callers can ask its target.
 
 Left alone are those that a port, a base or a subclass names, that are declared (an operation, a property), and those
 whose target is private: they are a face, as the nouns of the service are. What has a base outside of the source answers
@@ -10,6 +10,8 @@ import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
+
+from scripts.check_docstrings import base_name
 
 SERVICE: Final = "src/remit/service/"
 FACES: Final = frozenset({"OutputChannel.flush", "Remit.jobs", "RemoteRemit.jobs"})
@@ -31,7 +33,7 @@ def findings(sources: Mapping[str, str]) -> list[str]:
         for member in node.body
         if isinstance(member, Method)
     }
-    bases = {node.name: {_name(base) for base in node.bases} for _, node in classes}
+    bases = {node.name: {base_name(base) for base in node.bases} for _, node in classes}
     members = {(node.name, member.name) for _, node in classes for member in node.body if isinstance(member, Method)}
     overrides = {(name, base, method) for name, method in members for base in bases[name] if (base, method) in members}
     shared = {(owner, method) for name, base, method in overrides for owner in (name, base)}
@@ -47,11 +49,7 @@ def findings(sources: Mapping[str, str]) -> list[str]:
 
 
 def _is_port(base: ast.expr) -> bool:
-    return _name(base) in {"Protocol", "ABC"}
-
-
-def _name(base: ast.expr) -> str:
-    return ast.unparse(base).partition("[")[0].rpartition(".")[2]
+    return base_name(base) in {"Protocol", "ABC"}
 
 
 def _forwards(node: ast.ClassDef) -> Iterator[tuple[Method, str]]:

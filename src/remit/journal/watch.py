@@ -111,7 +111,7 @@ class FileBell:
 class JournalMarks:
     """Marks of one opened journal; used on its event loop only.
 
-    `others` is a cheap number that changes with every write of another process; None: there is none that writes. It may
+    `others` is a cheap number that changes with every write of another process; None: no other process writes. It may
     return None where it cannot tell at the moment, and raise JournalError. `bell` rings at such a write.
     """
 

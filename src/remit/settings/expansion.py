@@ -106,7 +106,7 @@ def _secret(name: str, who: str) -> str:
 
 
 def encrypting_keyring() -> Any | None:
-    """Return the keyring of the system; None: there is none that works, or one that keeps plain text."""
+    """Return the keyring of the system; None if no keyring works, or it keeps plain text."""
     with suppress(Exception):  # the library is an extra; a backend raises what it likes where it cannot be used
         backend = import_module("keyring").get_keyring()
         return backend if backend.priority >= 1 else None

@@ -80,9 +80,9 @@ def admit(meta: ToolMeta, provider: ToolProvider, *, closed: bool) -> Tool:
     try:
         _check_name(meta)
         typed = supports(provider, TypedProvider) and provider.typed(meta.name)
-        sound = supports(provider, Vouches)
-        digests = provider.digests(meta.name) if supports(provider, Vouches) else None
-        identity = _identity_of(meta, closed=closed, typed=typed, sound=sound, digests=digests)
+        vouches = provider if supports(provider, Vouches) else None
+        digests = vouches.digests(meta.name) if vouches is not None else None
+        identity = _identity_of(meta, closed=closed, typed=typed, sound=vouches is not None, digests=digests)
         return Tool(
             meta=meta,
             provider=provider,

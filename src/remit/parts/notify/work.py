@@ -157,11 +157,12 @@ class Delivery(ShortPass):
         for other in self._address.others:
             stream = stream_of(other, notification_of(other, identity))
             head = await self.journal.head(stream)
-            left = await self.journal.left(stream) if head is not None else []
-            events = [each for each in left if head is not None and each.seq <= head.seq]
-            if head is not None and not self._is_whole(head, events):
-                continue  # it is left alone, and tells no one any more
-            payloads = [decode(event.kind, event.data) for event in events]
+            events: list[Event] = []
+            if head is not None:
+                events = [each for each in await self.journal.left(stream) if each.seq <= head.seq]
+                if not self._is_whole(head, events):
+                    continue  # it is left alone, and tells no one any more
+            payloads = [decode(row.kind, row.data) for row in events]
             sent = [payload for payload in payloads if isinstance(payload, NotificationSent)]
             if sent and (sent[-1].delegate or sent[-1].person) == self._address.recipient:
                 return item._replace(occasion=None, reason=f"{self._address.recipient} was told as {other}")
